@@ -141,7 +141,7 @@ func (r *run) compact() {
 		in := &harnessv1.StepInput{Now: timestamppb.New(r.now), Version: r.c.Version, Observed: observed, Step: &harnessv1.Step{
 			Snapshot: r.s, Message: &harnessv1.Step_RepairComplete{RepairComplete: &harnessv1.RepairComplete{}},
 		}}
-		out, err := compaction.DecideWith(in, x)
+		out, err := compaction.Decide(in, x)
 		if err != nil {
 			r.t.Fatal(err)
 		}

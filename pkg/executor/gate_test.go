@@ -154,12 +154,12 @@ func (b *bed) startRun(id string) runlog.Entry {
 func (b *bed) passed(id string) {
 	b.t.Helper()
 	done := fmt.Errorf("done")
-	err := runlog.Watch(b.t.Context(), b.writer, runlog.Run{Namespace: b.run.Namespace, ID: id}, 1, func(e runlog.Entry) error {
+	err := runlog.Watcher{After: 1, Handle: func(e runlog.Entry) error {
 		if to := e.Record.GetStep().GetTo(); to != "turn" {
 			b.t.Errorf("%s has a step to %s", id, to)
 		}
 		return done
-	}, nil)
+	}}.Watch(b.t.Context(), b.writer, runlog.Run{Namespace: b.run.Namespace, ID: id})
 	if err != done { //nolint:errorlint // the handler's error is returned unchanged
 		b.t.Fatal(err)
 	}

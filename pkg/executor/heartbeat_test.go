@@ -99,12 +99,12 @@ func TestRunRedelivers(t *testing.T) {
 		}})
 	}()
 	done := errors.New("done")
-	err := runlog.Watch(t.Context(), b.writer, b.run, 0, func(e runlog.Entry) error {
+	err := runlog.Watcher{Handle: func(e runlog.Entry) error {
 		if e.Record.GetStep().GetTo() == "stopdecision" {
 			return done
 		}
 		return nil
-	}, nil)
+	}}.Watch(t.Context(), b.writer, b.run)
 	if !errors.Is(err, done) {
 		t.Fatal(err)
 	}

@@ -137,11 +137,6 @@ func (a *Away) Again(now time.Time, patience time.Duration) (pause time.Duration
 	return a.pause, true
 }
 
-// Watch runs a Watcher without patience: it ends with the first ErrUnavailable.
-func Watch(ctx context.Context, log WatchSource, run Run, after uint64, handle func(Entry) error, caughtUp func() error) error {
-	return Watcher{After: after, Handle: handle, CaughtUp: caughtUp}.Watch(ctx, log, run)
-}
-
 // WatchSource is what a Watcher reads from.
 type WatchSource interface {
 	Feed

@@ -60,7 +60,7 @@ func BenchmarkLongRun(b *testing.B) {
 	c := longConversation()
 	in := fullStep(c)
 	decide := func(x *view.Index) *harnessv1.CompactionPlan {
-		out, err := compaction.DecideWith(in, x)
+		out, err := compaction.Decide(in, x)
 		if err != nil || len(out.GetOutcome().GetStep().GetSnapshot().GetCompactionPlan().GetWatermarks()) == 0 {
 			b.Fatalf("%v, %v", out, err)
 		}
@@ -98,7 +98,7 @@ func BenchmarkLongRun(b *testing.B) {
 		s.CompactionPlan, s.TokenBudget.FreedTokens = plan, 400_000
 		next.Snapshot = s
 		for b.Loop() {
-			out, err := compaction.DecideWith(&harnessv1.StepInput{Now: in.GetNow(), Step: next}, &v.Index)
+			out, err := compaction.Decide(&harnessv1.StepInput{Now: in.GetNow(), Step: next}, &v.Index)
 			if err != nil || out.GetOutcome() == nil {
 				b.Fatal(out, err)
 			}

@@ -47,7 +47,7 @@ const (
 	// KeyTokens is the exact number of tokens of the messages after
 	// token_budget.reported_messages. Only runs without compaction need it.
 	KeyTokens = "tokens"
-	// KeyConversation is the index of the conversation, which is passed to DecideWith.
+	// KeyConversation is the index of the conversation, which is passed to Decide.
 	KeyConversation = "conversation"
 	// KeyWeights are the weights of all messages that have none.
 	KeyWeights = "weights"
@@ -92,13 +92,10 @@ type waitError struct{ wait *harnessv1.Wait }
 // Error names what is waited for.
 func (e *waitError) Error() string { return "waits for " + strings.Join(e.wait.GetKeys(), ", ") }
 
-// Decide is DecideWith without an index.
-func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) { return DecideWith(in, nil) }
-
-// DecideWith returns the outcome of a step with a RepairComplete, what it needs to know
+// Decide returns the outcome of a step with a RepairComplete, what it needs to know
 // first, or what it waits for. x is the index of the conversation of the step, nil if it
 // was not read; the observed weights are added to it.
-func DecideWith(in *harnessv1.StepInput, x *view.Index) (*harnessv1.StepOutput, error) {
+func Decide(in *harnessv1.StepInput, x *view.Index) (*harnessv1.StepOutput, error) {
 	repaired := in.GetStep().GetRepairComplete()
 	if repaired == nil {
 		return nil, errors.New("compaction: the step has no repair_complete")

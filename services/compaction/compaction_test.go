@@ -42,11 +42,11 @@ func decide(t tester, s *harnessv1.Snapshot, counted ...uint32) *harnessv1.StepO
 		in.Observed = append(in.Observed, &harnessv1.Observation{Key: compaction.KeyTokens, Value: &harnessv1.Observation_Tokens{Tokens: n}})
 	}
 	before := proto.CloneOf(in)
-	out, err := compaction.Decide(in)
+	out, err := compaction.Decide(in, nil)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	again, err := compaction.Decide(in)
+	again, err := compaction.Decide(in, nil)
 	if err != nil || !bytes.Equal(encode(t, out), encode(t, again)) {
 		t.Fatalf("the second decision differs: %v", err)
 	}
@@ -176,7 +176,7 @@ func TestDecideRejectsIncompleteInputs(t *testing.T) {
 		"another message": {Step: &harnessv1.Step{Snapshot: state(nil, 0), Message: &harnessv1.Step_TurnComplete{}}},
 		"no snapshot":     {Step: &harnessv1.Step{Message: &harnessv1.Step_RepairComplete{RepairComplete: &harnessv1.RepairComplete{}}}},
 	} {
-		if out, err := compaction.Decide(in); err == nil {
+		if out, err := compaction.Decide(in, nil); err == nil {
 			t.Errorf("%s: %v", name, out)
 		}
 	}

@@ -83,7 +83,7 @@ func (a *agent) step() *harnessv1.StepOutput {
 	}}}
 	var x *view.Index
 	for range 20 {
-		out, err := compaction.DecideWith(in, x)
+		out, err := compaction.Decide(in, x)
 		if err != nil {
 			a.t.Fatal(err)
 		}

@@ -156,12 +156,7 @@ func (t *TreeStream) Open() []OpenRun {
 	return runs
 }
 
-// Wants reports whether the next record of a run may arrive.
-func (t *TreeStream) Wants(run string) bool {
-	return t.branches[run] != nil && t.branches[run].entry == nil
-}
-
-// Arrive takes the next record of an open run that Wants it.
+// Arrive takes the next record of an open run. Next must have delivered the former one.
 func (t *TreeStream) Arrive(e runlog.Entry) error {
 	b := t.branches[e.Run.ID]
 	if b == nil || b.entry != nil {

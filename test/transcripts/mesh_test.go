@@ -52,7 +52,7 @@ func TestPoisonEndsVisibly(t *testing.T) {
 	failures := 0
 	var last *harnessv1.Step
 	run := runlog.Run{Namespace: d.log[0].GetNamespace(), ID: d.log[0].GetRunId()}
-	err = runlog.Watch(t.Context(), log, run, 0, func(e runlog.Entry) error {
+	err = runlog.Watcher{Handle: func(e runlog.Entry) error {
 		if e.Record.GetJournal().GetExecutorFailed() != nil {
 			failures++
 		}
@@ -60,7 +60,7 @@ func TestPoisonEndsVisibly(t *testing.T) {
 			return ended
 		}
 		return nil
-	}, nil)
+	}}.Watch(t.Context(), log, run)
 	stop()
 	if !errors.Is(err, ended) || mesh.Wait() != nil {
 		t.Fatal(err, mesh.Wait())

@@ -203,11 +203,11 @@ func (d *driver) execute(step *harnessv1.Step, version uint64) {
 // compaction decides with the index of the conversation, once it was read.
 func (d *driver) compaction(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 	if !slices.ContainsFunc(in.GetObserved(), func(o *harnessv1.Observation) bool { return o.GetKey() == compaction.KeyConversation }) {
-		return compaction.Decide(in)
+		return compaction.Decide(in, nil)
 	}
 	var x view.Index
 	x.Add(&d.conversation)
-	return compaction.DecideWith(in, &x)
+	return compaction.Decide(in, &x)
 }
 
 // decide makes a decision twice, with what it needs, and holds it to its purity.

@@ -117,7 +117,6 @@ func lineID(i int) string { return fmt.Sprintf("R%d", i+1) }
 type Contract struct {
 	contract *harnessv1.TaskContract
 	byID     map[string]*output
-	needs    bool
 }
 
 // Compile resolves and compiles a contract. The error is a *fault.FieldError.
@@ -130,17 +129,12 @@ func Compile(c *harnessv1.TaskContract) (*Contract, error) {
 	out := &Contract{contract: r, byID: make(map[string]*output, len(outputs))}
 	for _, o := range outputs {
 		out.byID[o.spec.GetId()] = o
-		out.needs = out.needs || o.needsConversation()
 	}
 	return out, nil
 }
 
 // Proto returns the resolved contract. It is shared and must not be changed.
 func (c *Contract) Proto() *harnessv1.TaskContract { return c.contract }
-
-// NeedsConversation reports whether an output is about the messages of the run,
-// beyond the last response.
-func (c *Contract) NeedsConversation() bool { return c.needs }
 
 // ArtifactKinds returns the kinds of artifacts that outputs count, in the order of the contract;
 // none for a nil contract.

@@ -58,10 +58,6 @@ func (o *output) predicate() *harnessv1.Predicate {
 	return o.spec.GetPredicate()
 }
 
-func (o *output) needsConversation() bool {
-	return o.predicate().GetType() == toolSuccess || o.in.kind == inTranscript
-}
-
 // typeName returns the name of a type in contract files.
 func typeName(t harnessv1.PredicateType) string {
 	return strings.TrimPrefix(t.String(), "PREDICATE_TYPE_")

@@ -87,16 +87,6 @@ func (s *Set) Any(topics ...harnessv1.HookTopic) bool {
 	return slices.ContainsFunc(topics, func(t harnessv1.HookTopic) bool { return len(s.byTopic[t]) > 0 })
 }
 
-// ForTool reports whether one of the topics has a hook for a tool.
-func (s *Set) ForTool(tool string, topics ...harnessv1.HookTopic) bool {
-	if s == nil {
-		return false
-	}
-	return slices.ContainsFunc(topics, func(t harnessv1.HookTopic) bool {
-		return slices.ContainsFunc(s.byTopic[t], func(one *subscriber) bool { return one.includes(tool) })
-	})
-}
-
 // Hook returns the hook with an id, nil if there is none. It must not be changed.
 func (s *Set) Hook(id string) *harnessv1.Hook {
 	if s == nil || s.byID[id] == nil {

@@ -13,7 +13,8 @@ type Topic struct {
 	ID harnessv1.HookTopic
 	// Fires is the time at which hooks of the topic are called, for the documentation.
 	Fires string
-	// Payload has the fields of its payload. Every payload also has CommonPayload.
+	// Payload has the fields of its payload. Every payload also has max_turns,
+	// turn_count and mode.
 	Payload []string
 	// Replaceable is the field of the payload that REPLACE may change; empty if there is
 	// none.
@@ -30,9 +31,6 @@ type Topic struct {
 	// ObservesOnly is true if hooks can neither change anything nor add context.
 	ObservesOnly bool
 }
-
-// CommonPayload has the fields that every payload has.
-var CommonPayload = []string{"max_turns", "turn_count", "mode"}
 
 const (
 	fieldPlan      = "plan"
@@ -107,9 +105,6 @@ func steering(more ...harnessv1.HookAction) []harnessv1.HookAction {
 		harnessv1.HookAction_HOOK_ACTION_PAUSE, harnessv1.HookAction_HOOK_ACTION_REPLAN,
 	}, more...)
 }
-
-// Topics returns the topics, in the order in which a run reaches them first.
-func Topics() []Topic { return slices.Clone(topics) }
 
 // FindTopic returns the topic with an id. ok is false if there is none.
 func FindTopic(id harnessv1.HookTopic) (t *Topic, ok bool) {

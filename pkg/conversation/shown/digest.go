@@ -13,13 +13,11 @@ import (
 // digest is a SHA-256.
 type digest [sha256.Size]byte
 
-// Digest returns the digest of messages as they are sent: h(n), with
+// Extend returns the digest of the messages of a digest, empty for none, followed by more.
+// The digest of n messages as they are sent is h(n), with
 // h(i) = SHA-256(h(i-1) ‖ SHA-256(message i)), h(0) = 32 zero bytes, and messages in the
 // deterministic binary form of Protocol Buffers. So the digest of a request that has grown
 // at its end follows from that of the former one.
-func Digest(messages []*harnessv1.Message) []byte { return Extend(nil, messages...) }
-
-// Extend returns the digest of the messages of a digest, empty for none, followed by more.
 func Extend(of []byte, more ...*harnessv1.Message) []byte {
 	var h digest
 	copy(h[:], of)
@@ -73,7 +71,7 @@ func NewDigests(limit int) *Digests {
 	return &Digests{requests: cache.New[incarnation, *request](limit)}
 }
 
-// Of returns the digest of the messages of a request, as Digest does. first is the stream
+// Of returns the digest of the messages of a request, as Extend does. first is the stream
 // sequence of the run's first record. The messages must not change later.
 func (d *Digests) Of(run runlog.Run, first uint64, messages []*harnessv1.Message) []byte {
 	of := incarnation{run, first}

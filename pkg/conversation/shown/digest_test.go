@@ -38,19 +38,19 @@ func TestDigest(t *testing.T) {
 		both := sha256.Sum256(slices.Concat(h, one[:]))
 		h = both[:]
 	}
-	if got := shown.Digest(messages); !bytes.Equal(got, h) {
+	if got := shown.Extend(nil, messages...); !bytes.Equal(got, h) {
 		t.Errorf("got %x, want %x", got, h)
 	}
 	if got := shown.Extend(shown.Extend(nil, messages[0]), messages[1]); !bytes.Equal(got, h) {
 		t.Errorf("extended: %x, want %x", got, h)
 	}
-	if got := shown.Digest(nil); !bytes.Equal(got, make([]byte, sha256.Size)) {
+	if got := shown.Extend(nil); !bytes.Equal(got, make([]byte, sha256.Size)) {
 		t.Errorf("of nothing: %x", got)
 	}
 }
 
 // TestDigestsOfAnyRequests sends requests that grow, shrink and change anywhere, of two runs
-// and with hardly any memory or much, and compares each digest with Digest.
+// and with hardly any memory or much, and compares each digest with that of Extend.
 func TestDigestsOfAnyRequests(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		digests := shown.NewDigests(rapid.SampledFrom([]int{1, 3000, 1 << 20}).Draw(t, "limit"))
@@ -69,7 +69,7 @@ func TestDigestsOfAnyRequests(t *testing.T) {
 			}
 			messages = append(messages, said(rapid.SliceOfN(rapid.String(), 0, 3).Draw(t, "more")...)...)
 			requests[first] = messages
-			if got, want := digests.Of(run, first, messages), shown.Digest(messages); !bytes.Equal(got, want) {
+			if got, want := digests.Of(run, first, messages), shown.Extend(nil, messages...); !bytes.Equal(got, want) {
 				t.Fatalf("got %x, want %x", got, want)
 			}
 		}
@@ -82,7 +82,7 @@ func TestDigestsReadOnlyWhatIsNew(t *testing.T) {
 	digests := shown.NewDigests(1 << 20)
 	messages := said("a", "b", "c")
 	digests.Of(run, 1, messages)
-	want := shown.Digest(append(messages[:3:3], said("d")...))
+	want := shown.Extend(nil, append(messages[:3:3], said("d")...)...)
 	messages[1] = proto.CloneOf(messages[1])
 	messages[0].Content, messages[2].Content = content.Inline("changed"), content.Inline("changed")
 	if got := digests.Of(run, 1, append(messages, said("d")...)); !bytes.Equal(got, want) {
@@ -92,7 +92,7 @@ func TestDigestsReadOnlyWhatIsNew(t *testing.T) {
 		"another run":         func() []byte { return digests.Of(runlog.Run{Namespace: "n", ID: "s"}, 1, messages) },
 		"another incarnation": func() []byte { return digests.Of(run, 2, messages) },
 	} {
-		if got := of(); !bytes.Equal(got, shown.Digest(messages)) {
+		if got := of(); !bytes.Equal(got, shown.Extend(nil, messages...)) {
 			t.Errorf("%s has the digest %x", name, got)
 		}
 	}
@@ -105,7 +105,7 @@ func TestDigestsAreBounded(t *testing.T) {
 		messages := said(strings.Repeat("a", 3000))
 		digests.Of(run, first, messages)
 		digests.Of(run, 3-first, said(strings.Repeat("b", 3000)))
-		before := shown.Digest(messages)
+		before := shown.Extend(nil, messages...)
 		messages[0].Content = content.Inline("changed")
 		return bytes.Equal(digests.Of(run, first, messages), before)
 	}

@@ -273,15 +273,18 @@ func TestWatchOverNetwork(t *testing.T) {
 	caughtUp, ended := make(chan struct{}), make(chan error, 1)
 	var versions []uint64
 	go func() {
-		ended <- runlog.Watch(t.Context(), l, runOf(rec), 0, func(e runlog.Entry) error {
-			if versions = append(versions, e.Header.Version); len(versions) == until {
-				return enough
-			}
-			return nil
-		}, func() error {
-			close(caughtUp)
-			return nil
-		})
+		ended <- runlog.Watcher{
+			Handle: func(e runlog.Entry) error {
+				if versions = append(versions, e.Header.Version); len(versions) == until {
+					return enough
+				}
+				return nil
+			},
+			CaughtUp: func() error {
+				close(caughtUp)
+				return nil
+			},
+		}.Watch(t.Context(), l, runOf(rec))
 	}()
 	<-caughtUp
 	var lost atomic.Int64

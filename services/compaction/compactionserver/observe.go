@@ -33,9 +33,9 @@ func (s *Server) bind(_ context.Context, task *executor.Task) (executor.Decide, 
 	o := &observer{s: s, task: task, snap: task.Step().GetSnapshot()}
 	decide := func(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 		if o.view == nil {
-			return compaction.DecideWith(in, nil)
+			return compaction.Decide(in, nil)
 		}
-		out, err := compaction.DecideWith(in, &o.view.Index)
+		out, err := compaction.Decide(in, &o.view.Index)
 		if err != nil || out.GetNeeds() == nil {
 			if !o.weighed { // else the index has weights that are not stored if the commit fails
 				s.views.Put(task.Run, o.snap.GetFirstSequence(), o.view)

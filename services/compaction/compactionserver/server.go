@@ -116,7 +116,7 @@ func (s *Server) Compact(_ context.Context, req *harnessv1.CompactRequest) (*har
 		x = &view.Index{}
 		x.Add(c)
 	}
-	out, err := compaction.DecideWith(req.GetInput(), x)
+	out, err := compaction.Decide(req.GetInput(), x)
 	if err != nil {
 		return nil, fault.Invalid("input", "%v", err)
 	}

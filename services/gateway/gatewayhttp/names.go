@@ -3,7 +3,6 @@ package gatewayhttp
 import (
 	"bytes"
 	"maps"
-	"strings"
 
 	"github.com/harnessmesh/harnessmesh/pkg/event/eventjson"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -84,13 +83,3 @@ func seedName(name string, e *harnessv1.Event) string {
 
 // SeedNames returns the names that ?names=seed replaces event names with.
 func SeedNames() map[string]string { return maps.Clone(seedNames) }
-
-// Routes returns the operations of a handler as METHOD PATH, with the parameters of the
-// path in braces.
-func Routes() []string {
-	var names []string
-	for _, r := range routes {
-		names = append(names, r.method+" "+strings.Replace(r.path, "{$}", "", 1))
-	}
-	return names
-}

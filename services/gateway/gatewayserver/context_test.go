@@ -148,7 +148,7 @@ func (k *talk) respond(summary *harnessv1.StructuredSummary) uint64 {
 	k.b.t.Helper()
 	k.turn++
 	k.journal(&harnessv1.Journal{Entry: &harnessv1.Journal_TurnStarted{TurnStarted: &harnessv1.TurnStarted{TurnNumber: k.turn, Attempt: 1}}}, nil)
-	responded := &harnessv1.ModelResponded{Model: "openai:gpt-4o-2024", ViewDigest: shown.Digest(k.sent(summary))}
+	responded := &harnessv1.ModelResponded{Model: "openai:gpt-4o-2024", ViewDigest: shown.Extend(nil, k.sent(summary)...)}
 	if n := len(k.folded.Weights); n < len(k.folded.Messages) {
 		responded.Weights = &harnessv1.Weights{FirstMessage: uint64(n) + 1}
 		for id := n + 1; id <= len(k.folded.Messages); id++ {

@@ -91,7 +91,7 @@ func TestResponsesHaveTheDigestsOfTheirRequest(t *testing.T) {
 	s := b.filled(1999)
 	want := b.prepared(s, history(b)...)
 	r, after := b.turnOver(s, history(b)...)
-	if !bytes.Equal(r.GetViewDigest(), shown.Digest(want.GetMessages())) {
+	if !bytes.Equal(r.GetViewDigest(), shown.Extend(nil, want.GetMessages()...)) {
 		t.Errorf("the digest is %x, want that of %v", r.GetViewDigest(), want.GetMessages())
 	}
 	data, err := b.Log.Blob(b.Context(), b.Run, r.GetTools().GetDigest())
@@ -168,7 +168,7 @@ func TestCompactedMessagesAreCountedAsSent(t *testing.T) {
 		t.Fatalf("the result is not cleared: %v", request.GetMessages()[2])
 	}
 	r, _ := b.turnOver(s, history(b)...)
-	if !slices.Equal(r.GetWeights().GetTokens(), whole) || r.GetCountedTokens() != total || !bytes.Equal(r.GetViewDigest(), shown.Digest(request.GetMessages())) {
+	if !slices.Equal(r.GetWeights().GetTokens(), whole) || r.GetCountedTokens() != total || !bytes.Equal(r.GetViewDigest(), shown.Extend(nil, request.GetMessages()...)) {
 		t.Errorf("weights %v and %d tokens, want %d and %d", r.GetWeights(), r.GetCountedTokens(), whole, total)
 	}
 }

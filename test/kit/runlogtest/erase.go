@@ -148,7 +148,7 @@ func eraseNotFound(b *bed) {
 	b.must(b.log.Erase(b.ctx, f.run, 0, runlog.Everything))
 	f.gone(0)
 	f.noBlobs()
-	b.wantErr(runlog.Watch(b.ctx, b.log, f.run, 0, func(runlog.Entry) error { return nil }, nil), runlog.ErrNotFound)
+	b.wantErr(watch(b.ctx, b.log, f.run, 0, func(runlog.Entry) error { return nil }, nil), runlog.ErrNotFound)
 	b.must(b.log.Erase(b.ctx, f.run, 0, runlog.Everything)) // erasing a missing run is not an error
 	b.must(b.log.Erase(b.ctx, f.run, f.newest(), runlog.Everything))
 	b.must(b.log.Erase(b.ctx, b.chain("unknown").run, 0, runlog.Everything))

@@ -15,7 +15,7 @@ func eraseWatched(b *bed) {
 	c.grow(5)
 	caught, ended := make(chan struct{}, 1), make(chan error, 1)
 	go func() {
-		ended <- runlog.Watch(b.ctx, faults, c.run, 0, func(runlog.Entry) error { return nil }, func() error {
+		ended <- watch(b.ctx, faults, c.run, 0, func(runlog.Entry) error { return nil }, func() error {
 			caught <- struct{}{}
 			return nil
 		})
@@ -42,7 +42,7 @@ func eraseKeptWatched(b *bed) {
 	b.must(b.log.Erase(b.ctx, c.run, c.newest(), runlog.Everything))
 	b.until("a watch without the erased records", func() bool {
 		var got []runlog.Entry
-		err := runlog.Watch(b.ctx, b.log, c.run, 2, func(e runlog.Entry) error {
+		err := watch(b.ctx, b.log, c.run, 2, func(e runlog.Entry) error {
 			got = append(got, e)
 			return nil
 		}, func() error { return errEnough })
@@ -54,7 +54,7 @@ func eraseKeptWatched(b *bed) {
 		return true
 	})
 	// A watch from after the erased versions continues.
-	b.wantErr(runlog.Watch(b.ctx, b.log, c.run, 4, func(e runlog.Entry) error {
+	b.wantErr(watch(b.ctx, b.log, c.run, 4, func(e runlog.Entry) error {
 		b.same(e, c.entries[4])
 		return errEnough
 	}, nil), errEnough)

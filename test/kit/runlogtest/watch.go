@@ -25,11 +25,16 @@ var watchCases = map[string]func(*bed){
 
 var errEnough = errors.New("enough")
 
+// watch follows a run without patience: it ends with the first ErrUnavailable.
+func watch(ctx context.Context, log runlog.WatchSource, run runlog.Run, after uint64, handle func(runlog.Entry) error, caughtUp func() error) error {
+	return runlog.Watcher{After: after, Handle: handle, CaughtUp: caughtUp}.Watch(ctx, log, run)
+}
+
 // watched follows a run up to version until and returns the records that it received.
 func (c *chain) watched(log runlog.Log, after, until uint64, caughtUp func()) ([]runlog.Entry, error) {
 	var got []runlog.Entry
 	calls := 0
-	err := runlog.Watch(c.ctx, log, c.run, after, func(e runlog.Entry) error {
+	err := watch(c.ctx, log, c.run, after, func(e runlog.Entry) error {
 		got = append(got, e)
 		if e.Header.Version >= until && calls > 0 {
 			return errEnough
@@ -136,11 +141,11 @@ func watchInterruption(b *bed) {
 
 func watchErrors(b *bed) {
 	c := b.chain("r")
-	err := runlog.Watch(b.ctx, b.log, c.run, 0, func(runlog.Entry) error { return nil }, nil)
+	err := watch(b.ctx, b.log, c.run, 0, func(runlog.Entry) error { return nil }, nil)
 	b.wantErr(err, runlog.ErrNotFound)
 	c.grow(3)
 	n := 0
-	err = runlog.Watch(b.ctx, b.log, c.run, 0, func(runlog.Entry) error {
+	err = watch(b.ctx, b.log, c.run, 0, func(runlog.Entry) error {
 		n++
 		return errEnough
 	}, nil)
@@ -149,7 +154,7 @@ func watchErrors(b *bed) {
 		b.Fatalf("handle was called %d times, after its error too", n)
 	}
 	ctx, cancel := context.WithCancelCause(b.ctx)
-	err = runlog.Watch(ctx, b.log, c.run, 0, func(runlog.Entry) error { return nil }, func() error {
+	err = watch(ctx, b.log, c.run, 0, func(runlog.Entry) error { return nil }, func() error {
 		cancel(errEnough)
 		return nil
 	})
@@ -165,7 +170,7 @@ func watchSlow(b *bed) {
 	var got []runlog.Entry
 	ended := make(chan error, 1)
 	go func() {
-		ended <- runlog.Watch(b.ctx, b.log, c.run, 1, func(e runlog.Entry) error {
+		ended <- watch(b.ctx, b.log, c.run, 1, func(e runlog.Entry) error {
 			if len(got) == 0 {
 				close(begun)
 				<-written

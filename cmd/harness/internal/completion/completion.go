@@ -10,9 +10,6 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Shells are those that Script knows.
-func Shells() []string { return []string{"bash", "zsh", "fish"} }
-
 //go:embed scripts
 var scripts embed.FS
 

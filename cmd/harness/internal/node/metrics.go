@@ -96,9 +96,6 @@ func (n *Node) serveMetrics(listener net.Listener, handler http.Handler) {
 	}
 }
 
-// MetricsAddr returns the address of the metrics; empty if they are not served.
-func (n *Node) MetricsAddr() string { return n.observed.address }
-
 // watchLog counts the records that are stored through the log after the call.
 func (n *Node) watchLog() error {
 	m := n.observed.metrics
