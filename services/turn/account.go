@@ -3,6 +3,9 @@ package turn
 import (
 	"slices"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/judge"
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
+
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -67,7 +70,9 @@ func (c *completion) addClaim() {
 	default: // the other actions leave no state
 	}
 	runstate.RecordWants(s, c.p.wants)
-	if s.Hooks != nil && slices.ContainsFunc(c.p.Prepared, func(call *harnessv1.PreparedCall) bool { return hookable(call) && !endsWork(call.GetTool()) }) {
+	if s.Hooks != nil && slices.ContainsFunc(c.p.Prepared, func(call *harnessv1.PreparedCall) bool {
+		return toolcall.Accepted(call) && !judge.EndsWork(call.GetTool())
+	}) {
 		s.Hooks.FailedCall = c.p.wants.GetFailedCall()
 	}
 }
@@ -77,7 +82,7 @@ func (c *completion) addActivity() {
 	s := c.s
 	for _, call := range c.p.Prepared {
 		runstate.CountToolUse(s, harnesstool.CanonicalName(call.GetTool()), call.GetOffered())
-		if hookable(call) && !c.p.refused(call.GetCallId()) && call.GetDisposition() != harnessv1.CallDisposition_CALL_DISPOSITION_ASK { // an approval may be refused
+		if toolcall.Accepted(call) && !c.p.refused(call.GetCallId()) && call.GetDisposition() != harnessv1.CallDisposition_CALL_DISPOSITION_ASK { // an approval may be refused
 			runstate.CountActivity(s, call)
 		}
 	}
@@ -114,38 +119,4 @@ func (c *completion) inOrder() []result {
 
 func lastOf(list []string, n int) []string {
 	return list[max(0, len(list)-n):]
-}
-
-// completionOf returns what the first call that ends the work was given, in a run with an
-// output schema; nil if there is none.
-func completionOf(calls []*harnessv1.PreparedCall) *harnessv1.Completion {
-	for _, c := range calls {
-		if c.GetCompletion() != nil {
-			return c.GetCompletion()
-		}
-	}
-	return nil
-}
-
-// summaryOf returns the summary of a response that ends the work; nil if none of its
-// calls does.
-func summaryOf(m *harnessv1.Message, calls []*harnessv1.PreparedCall) *harnessv1.Content {
-	for i, c := range calls {
-		if c.GetDisposition() != harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS || i >= len(m.GetToolCalls()) {
-			continue
-		}
-		t := harnesstool.Find(c.GetTool())
-		if t == nil || t.Summary == nil {
-			continue
-		}
-		if c.GetCompletion() != nil {
-			return c.GetCompletion().GetSummary()
-		}
-		given := m.GetToolCalls()[i].GetArguments()
-		if c.GetArguments() != nil {
-			given = c.GetArguments()
-		}
-		return t.Summary(given)
-	}
-	return nil
 }

@@ -3,6 +3,8 @@ package turn
 import (
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
+
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/readback"
@@ -92,7 +94,7 @@ type CheckInbox struct {
 // SendCall starts to deliver a call to the tool host with a ledger, without
 // waiting for its end. Leads to CallSent.
 type SendCall struct {
-	Call   Call
+	Call   toolcall.Call
 	Ledger string
 	// Fresh is true if no worker can have sent the call under this ledger before.
 	Fresh bool
@@ -116,7 +118,7 @@ type FindHost struct{ Ledger string }
 // FetchResult reads the result of a call that ended before it could be killed.
 // Leads to CallEnded.
 type FetchResult struct {
-	Call   Call
+	Call   toolcall.Call
 	Ledger string
 }
 

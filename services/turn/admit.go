@@ -4,12 +4,13 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/turn/hookpoint"
 )
 
 // unadmitted reports whether the subscribers of before_step still decide about
 // the turn.
 func (p *Progress) unadmitted(s *State) bool {
-	return !p.Resumed && p.Skip == "" && p.Admitted == nil && s.hooked(beforeStep) &&
+	return !p.Resumed && p.Skip == "" && p.Admitted == nil && s.hooked(hookpoint.BeforeStep) &&
 		s.Snapshot.GetHooks().GetReviewedTurn() != p.Number
 }
 
@@ -17,7 +18,7 @@ func (p *Progress) unadmitted(s *State) bool {
 func (p *Progress) admit(s *State) Action {
 	e := p.execution.admission
 	if e == nil {
-		return s.fire(p, beforeStep, "step", "", nil)
+		return s.fire(p, hookpoint.BeforeStep, "step", "", nil)
 	}
 	admitted := admission(*e)
 	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_TurnAdmitted{TurnAdmitted: admitted}})

@@ -4,6 +4,10 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/hookpoint"
+	"github.com/harnessmesh/harnessmesh/services/turn/judge"
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
+
 	"github.com/harnessmesh/harnessmesh/services/turn/offer"
 
 	"google.golang.org/protobuf/proto"
@@ -72,9 +76,9 @@ func (p *Progress) close(s *State) Action {
 	if err != nil {
 		return Fail{Err: err}
 	}
-	if ended := c.draft.Step.GetTurnComplete(); p.execution.stop == nil && !ended.GetAwaiting() && !ended.GetInterrupted() && s.hooked(afterStep) {
+	if ended := c.draft.Step.GetTurnComplete(); p.execution.stop == nil && !ended.GetAwaiting() && !ended.GetInterrupted() && s.hooked(hookpoint.AfterStep) {
 		if p.execution.afterStep == nil {
-			return s.fire(p, afterStep, "after", "", c.payload())
+			return s.fire(p, hookpoint.AfterStep, "after", "", c.payload())
 		}
 		c.afterStep(*p.execution.afterStep)
 	}
@@ -180,10 +184,10 @@ func (c *completion) addResponse(end End) {
 		Calls:    uint32(len(p.Response.GetCalls())), //nolint:gosec // bounded by a response
 		CutShort: p.Response.GetCutShort(),
 	}
-	if summary := summaryOf(p.Message, p.Prepared); summary != nil {
+	if summary := judge.Summary(p.Message, p.Prepared); summary != nil {
 		s.Turn.AgentDone, s.Turn.CalledWorkComplete = true, true
 		s.Summary = summary
-		given := completionOf(p.Prepared)
+		given := judge.Completion(p.Prepared)
 		s.Output, s.OutputProblem = proto.CloneOf(given.GetOutput()), given.GetProblem()
 	}
 }
@@ -207,7 +211,7 @@ func (c *completion) addUnfinished(end End) {
 				CallId: call.ID, Tool: call.Tool, TurnNumber: p.Number,
 				Class: harnessv1.PendingClass_PENDING_CLASS_EFFECT_UNKNOWN, Marks: mark.Pending(call.Marks), Changes: call.Changes,
 			})
-		case ended && outcome == inputRequired:
+		case ended && outcome == toolcall.InputRequired:
 			c.addQuestion(call, end)
 		case !ended && (end.Interrupted || end.Error != nil):
 			c.release(call.HostID(), call.Question)
@@ -221,26 +225,16 @@ func (c *completion) addUnfinished(end End) {
 	}
 	var replies []agentReply
 	for _, prepared := range p.Prepared {
-		kind := kindOf(prepared)
-		if kind == "" {
+		waits, ok := toolcall.Request(prepared, p.arguments[prepared.GetCallId()], p.Number).(toolcall.Pending)
+		if !ok {
 			continue
 		}
 		if end.Interrupted || end.Error != nil {
 			c.refuse(prepared.GetCallId(), prepared.GetTool(), prepared.GetMarks(), notRun)
 			continue
 		}
-		arguments, deadline := proto.CloneOf(p.arguments[prepared.GetCallId()]), runstate.AnswerDeadline(s, kind, end.Now)
-		why := prepared.GetMessage()
-		if kind == runstate.KindQuestion {
-			why = content.Cut(why, maxQuestion) // the arguments have all of it
-		}
-		pending := &harnessv1.PendingCall{
-			CallId: prepared.GetCallId(), Tool: prepared.GetTool(), Arguments: arguments, Kind: kind, Origin: prepared.GetOrigin(),
-			Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, Why: why, TurnNumber: p.Number, Deadline: deadline,
-			Reads: prepared.GetReads(), Writes: prepared.GetWrites(), Explores: prepared.GetExplores(), Marks: mark.Pending(prepared.GetMarks()),
-			SandboxLevel: prepared.GetSandboxLevel(), SandboxHosts: prepared.GetSandboxHosts(), OnlyOnce: prepared.GetOnlyOnce(),
-			Guarded: prepared.GetGuarded(), Wait: proto.CloneOf(prepared.GetWait()), Delegation: proto.CloneOf(prepared.GetDelegation()),
-		}
+		pending, kind := waits.PendingCall, waits.GetKind()
+		pending.Deadline = runstate.AnswerDeadline(s, kind, end.Now)
 		switch kind {
 		case runstate.KindWait:
 			runstate.StartWait(pending, end.Now)
@@ -293,7 +287,7 @@ func (c *completion) delegate(end End, replies []agentReply) {
 		}
 	}
 	for _, r := range replies {
-		result := resultMessage(r.call.GetCallId(), r.call.GetTool(), r.Text, r.Failed)
+		result := toolcall.Result(r.call.GetCallId(), r.call.GetTool(), r.Text, r.Failed)
 		mark.Result(result, r.call.GetMarks(), r.Text, nil)
 		c.draft.Append(result)
 		c.draft.Emit(event.ToolEnded(r.call.GetCallId(), r.call.GetTool(), r.Failed, nil))
@@ -322,13 +316,9 @@ func (c *completion) addTool(call *harnessv1.PendingCall, end End) {
 	}
 }
 
-// maxQuestion bounds the text of a question in the state, in addition to the call's
-// arguments, in bytes.
-const maxQuestion = 160
-
 // refuse answers a call that has no result with an error.
 func (c *completion) refuse(id, name string, marks *harnessv1.ResultMarks, text string) {
-	result := resultMessage(id, name, text, true)
+	result := toolcall.Result(id, name, text, true)
 	mark.Result(result, marks, text, nil)
 	c.draft.Append(result)
 	c.draft.Emit(event.ToolError(id, name, nil))

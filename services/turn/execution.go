@@ -3,6 +3,8 @@ package turn
 import (
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/judge"
+
 	"github.com/harnessmesh/harnessmesh/services/turn/offer"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -37,7 +39,7 @@ type execution struct {
 	wait         *time.Duration   // before the next try
 
 	texts     map[string]string // of arguments that are stored as blobs
-	judgement *judgement
+	judgement *judge.Calls
 
 	inboxChecked bool
 	// recent is true while no call was sent after the inbox was read last.

@@ -3,13 +3,15 @@ package turn
 import (
 	"slices"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
+
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
 // cancellation is how the calls of one ledger were killed.
 type cancellation struct {
-	calls   []Call
+	calls   []toolcall.Call
 	away    error           // of a host that does not answer; nil if it does
 	unknown map[string]bool // calls that the host has no record of
 	ended   map[string]bool // calls that had ended before
@@ -20,8 +22,8 @@ type cancellation struct {
 const killedResult = "The run was interrupted and this call was killed. What it had done until then stays."
 
 // running returns the calls that were started under a ledger and have no end.
-func (p *Progress) running(ledger string) []Call {
-	var calls []Call
+func (p *Progress) running(ledger string) []toolcall.Call {
+	var calls []toolcall.Call
 	for _, c := range p.Calls {
 		if _, ended := p.Finished[c.ID]; p.Started[c.ID] && !ended && p.Ledgers[c.ID] == ledger {
 			calls = append(calls, c)

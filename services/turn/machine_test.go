@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
@@ -275,7 +277,7 @@ func finished(journal []*harnessv1.Record, id string) bool {
 }
 
 func parallel(p *turn.Progress, id string) bool {
-	return slices.ContainsFunc(p.Calls, func(c turn.Call) bool { return c.ID == id && c.ParallelSafe })
+	return slices.ContainsFunc(p.Calls, func(c toolcall.Call) bool { return c.ID == id && c.ParallelSafe })
 }
 
 func nameOf(v any) string { return reflect.TypeOf(v).Name() }

@@ -9,6 +9,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/services/turn/offer"
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
 )
 
 // ModeAfter returns the mode of work of a run after the changes, in their order, that its
@@ -45,17 +46,17 @@ func (p *Progress) offer(s *State) *offer.Offer {
 }
 
 // blocks reports whether the mode of work does not allow a call that a tool host runs.
-func (p *Progress) blocks(s *State, c Call) bool {
+func (p *Progress) blocks(s *State, c toolcall.Call) bool {
 	return p.offer(s).Blocked[harnesstool.CanonicalName(c.Tool)]
 }
 
 // block answers a call that has not started and that the mode of work does not allow.
-func (p *Progress) block(s *State, c Call) Action {
+func (p *Progress) block(s *State, c toolcall.Call) Action {
 	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_ToolFinished{ToolFinished: &harnessv1.ToolFinished{
 		CallId: c.ID, Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_REFUSED,
 	}}})
 	text := mode.BlockedText(p.mode(s), harnesstool.CanonicalName(c.Tool))
-	result := resultMessage(c.ID, c.Tool, text, true)
+	result := toolcall.Result(c.ID, c.Tool, text, true)
 	mark.Result(result, c.Marks, text, nil)
 	d.Append(result)
 	d.Emit(event.ToolDenied(c.ID, c.Tool, text))
@@ -68,7 +69,9 @@ func (p *Progress) refused(id string) bool {
 }
 
 // unsent reports whether no worker has sent a call under its ledger.
-func (p *Progress) unsent(c Call) bool { return p.execution.fresh[c.ID] && !p.execution.sent[c.ID] }
+func (p *Progress) unsent(c toolcall.Call) bool {
+	return p.execution.fresh[c.ID] && !p.execution.sent[c.ID]
+}
 
 // recoverUnsent finds the calls that a former worker has started and not sent: those of the
 // groups after the first one that has not ended, because the groups run in order.

@@ -3,6 +3,8 @@ package turn
 import (
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
+
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
@@ -146,7 +148,7 @@ func (p *Progress) fired(s *State, a FireHooks, said hook.Effects) bool {
 	case stage == Admitting:
 		e.admission = &said
 	case stage == Judging && e.judgement != nil:
-		e.judgement.resume(said)
+		e.judgement.Resume(said)
 	case stage == Running && len(e.ended) > 0:
 		e.ended[0].fired(a.Point.Topic, said)
 	case stage == Closing:
@@ -217,7 +219,7 @@ func (p *Progress) argumentsRead(a ReadArguments, e ArgumentsRead) bool {
 
 // messagesRead takes the result of a call that reads messages.
 func (p *Progress) messagesRead(result readback.Result) bool {
-	p.execution.judgement.read(result)
+	p.execution.judgement.Read(result)
 	return true
 }
 
@@ -289,6 +291,6 @@ func (p *Progress) callsCancelled(a CancelCalls, event Event) bool {
 }
 
 func (p *Progress) fetched(a FetchResult, response *harnessv1.ExecuteToolResponse) bool {
-	p.execution.cancels[a.Ledger].results[a.Call.ID] = checkQuestion(a.Call, response)
+	p.execution.cancels[a.Ledger].results[a.Call.ID] = toolcall.CheckResponse(a.Call, response)
 	return true
 }

@@ -3,6 +3,8 @@ package turn
 import (
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
+
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -37,7 +39,7 @@ type Progress struct {
 	Finished  map[string]harnessv1.ToolOutcome
 	Questions map[string]*harnessv1.ServerQuestion
 	// Calls are all that tool hosts run in the step, in order.
-	Calls []Call
+	Calls []toolcall.Call
 	// Prepared is what becomes of the calls of the response, in order; nil before
 	// they are judged.
 	Prepared []*harnessv1.PreparedCall
@@ -104,10 +106,7 @@ func newProgress(s *harnessv1.Snapshot) *Progress {
 	if p.Resumed {
 		p.approved = runstate.ApprovedCalls(s)
 		for _, c := range p.approved {
-			p.Calls = append(p.Calls, Call{
-				ID: c.GetCallId(), Tool: c.GetTool(), Arguments: c.GetArguments(), Marks: c.GetMarks(), Level: c.GetSandboxLevel(), Hosts: c.GetSandboxHosts(),
-				Guarded: c.GetGuarded(), Shown: shown(c.GetPreview()), Changes: c.GetChanges(), Question: c.GetQuestion(),
-			})
+			p.Calls = append(p.Calls, toolcall.Approved(c))
 			p.arguments[c.GetCallId()], p.written[c.GetCallId()] = c.GetArguments(), c.GetArguments()
 		}
 	} else {
@@ -202,12 +201,8 @@ func (p *Progress) foldCalls(calls []*harnessv1.PreparedCall, items []*harnessv1
 		if c.GetArguments() != nil {
 			p.arguments[c.GetCallId()] = c.GetArguments()
 		}
-		if c.GetDisposition() == harnessv1.CallDisposition_CALL_DISPOSITION_RUN {
-			p.Calls = append(p.Calls, Call{
-				ID: c.GetCallId(), Tool: c.GetTool(), Arguments: p.arguments[c.GetCallId()],
-				ParallelSafe: c.GetParallelSafe(), Idempotent: c.GetIdempotent(), Marks: c.GetMarks(), Level: c.GetSandboxLevel(), Hosts: c.GetSandboxHosts(),
-				Guarded: c.GetGuarded(),
-			})
+		if call, ok := toolcall.Request(c, p.arguments[c.GetCallId()], p.Number).(toolcall.Call); ok {
+			p.Calls = append(p.Calls, call)
 		}
 	}
 }
@@ -237,8 +232,8 @@ func (p *Progress) NeedsModel() bool {
 }
 
 // Unstarted returns the calls that have not been started.
-func (p *Progress) Unstarted() []Call {
-	var calls []Call
+func (p *Progress) Unstarted() []toolcall.Call {
+	var calls []toolcall.Call
 	for _, c := range p.Calls {
 		if _, ended := p.Finished[c.ID]; !ended && !p.Started[c.ID] {
 			calls = append(calls, c)
@@ -249,8 +244,8 @@ func (p *Progress) Unstarted() []Call {
 
 // Unfinished returns the calls without an end, in groups: the calls of a group
 // may run at the same time, the groups run in order.
-func (p *Progress) Unfinished() [][]Call {
-	var groups [][]Call
+func (p *Progress) Unfinished() [][]toolcall.Call {
+	var groups [][]toolcall.Call
 	for _, c := range p.Calls {
 		if _, ended := p.Finished[c.ID]; ended {
 			continue
@@ -259,7 +254,7 @@ func (p *Progress) Unfinished() [][]Call {
 			groups[last] = append(groups[last], c)
 			continue
 		}
-		groups = append(groups, []Call{c})
+		groups = append(groups, []toolcall.Call{c})
 	}
 	return groups
 }
@@ -285,13 +280,13 @@ func (p *Progress) killed() bool {
 }
 
 // call returns the call with an id.
-func (p *Progress) call(id string) (Call, bool) {
+func (p *Progress) call(id string) (toolcall.Call, bool) {
 	for _, c := range p.Calls {
 		if c.ID == id {
 			return c, true
 		}
 	}
-	return Call{}, false
+	return toolcall.Call{}, false
 }
 
 // snapshot returns a copy of the step's snapshot with the messages of the

@@ -4,13 +4,14 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
 )
 
 // ProposeCalls asks a tool host what calls that wait for a person would change. Leads to
 // Proposals, also if no host answers.
 type ProposeCalls struct {
 	// Calls have their tools and their arguments.
-	Calls []Call
+	Calls []toolcall.Call
 }
 
 func (ProposeCalls) action() {}
@@ -23,18 +24,18 @@ func (Proposals) event() {}
 
 // unproposed returns the calls that a person decides about and that may write files, as long as
 // it is not known what they would change.
-func (p *Progress) unproposed() []Call {
+func (p *Progress) unproposed() []toolcall.Call {
 	if p.execution.proposed != nil {
 		return nil
 	}
-	var calls []Call
+	var calls []toolcall.Call
 	for _, c := range p.Prepared {
-		kind := kindOf(c)
+		kind := toolcall.Kind(c)
 		if kind != runstate.KindApproval && kind != runstate.KindReview {
 			continue
 		}
 		if c.GetWrites() && c.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST && c.GetSandboxLevel() == sandbox.Auto {
-			calls = append(calls, Call{ID: c.GetCallId(), Tool: c.GetTool(), Arguments: p.arguments[c.GetCallId()]})
+			calls = append(calls, toolcall.Call{ID: c.GetCallId(), Tool: c.GetTool(), Arguments: p.arguments[c.GetCallId()]})
 		}
 	}
 	return calls
@@ -50,13 +51,4 @@ func (p *Progress) proposed(a ProposeCalls, e Proposals) bool {
 		p.execution.proposed[a.Calls[i].ID] = preview
 	}
 	return true
-}
-
-// shown returns of a preview what a tool host compares when the call is to run.
-func shown(p *harnessv1.CallPreview) []*harnessv1.FilePreview {
-	var files []*harnessv1.FilePreview
-	for _, f := range p.GetFiles() {
-		files = append(files, &harnessv1.FilePreview{Path: f.GetPath(), Before: f.GetBefore(), Hunks: f.GetHunks()})
-	}
-	return files
 }

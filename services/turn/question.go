@@ -1,7 +1,7 @@
 package turn
 
 import (
-	"fmt"
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -11,41 +11,14 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
-	"github.com/harnessmesh/harnessmesh/pkg/tool/elicit"
 )
-
-const inputRequired = harnessv1.ToolOutcome_TOOL_OUTCOME_INPUT_REQUIRED
 
 // notAnswered is the result of a call whose turn was stopped while its server asked a person.
 const notAnswered = "The run was interrupted before the question of this call's server was answered. What the call had done until then stays."
 
-// checkQuestion returns the response to a call with its question numbered; an error if the question
-// is not one to put to a person. A question counts only with the outcome INPUT_REQUIRED.
-func checkQuestion(c Call, r *harnessv1.ExecuteToolResponse) *harnessv1.ExecuteToolResponse {
-	if r.GetOutcome() != inputRequired {
-		if r.GetQuestion() != nil {
-			r = proto.CloneOf(r)
-			r.Question = nil
-		}
-		return r
-	}
-	q := &harnessv1.ServerQuestion{}
-	if r.GetQuestion() != nil {
-		q = proto.CloneOf(r.GetQuestion())
-	}
-	q.Round, q.Responses = c.Question.GetRound()+1, nil
-	if err := elicit.Check(q); err != nil {
-		return &harnessv1.ExecuteToolResponse{
-			Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE, IsError: true, Duration: r.GetDuration(),
-			Result: fmt.Sprintf("The server asks a person in a way that cannot be shown: %s. The call was given up; what it had done until then stays.", err),
-		}
-	}
-	return &harnessv1.ExecuteToolResponse{Outcome: inputRequired, Duration: r.GetDuration(), FilesChanged: r.GetFilesChanged(), Question: q}
-}
-
 // addQuestion keeps a call whose server asks a person, unless the turn was stopped. An interrupt
 // leaves one that its tool host holds to repair, which has it cancelled.
-func (c *completion) addQuestion(call Call, end End) {
+func (c *completion) addQuestion(call toolcall.Call, end End) {
 	q := proto.CloneOf(c.p.Questions[call.ID])
 	if end.Error != nil || end.Interrupted && q.GetLedgerId() == "" {
 		c.refuse(call.ID, call.Tool, call.Marks, notAnswered)
@@ -56,7 +29,7 @@ func (c *completion) addQuestion(call Call, end End) {
 		CallId: call.ID, Tool: call.Tool, Arguments: proto.CloneOf(call.Arguments), Kind: runstate.KindQuestion,
 		Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, TurnNumber: c.p.Number,
 		Deadline: runstate.AnswerDeadline(c.s, runstate.KindQuestion, end.Now),
-		Why:      content.Cut("The server "+q.GetServer()+" asks: "+content.OneLine(content.Text(q.GetRequests()[0].GetMessage())), maxQuestion),
+		Why:      content.Cut("The server "+q.GetServer()+" asks: "+content.OneLine(content.Text(q.GetRequests()[0].GetMessage())), toolcall.MaxQuestion),
 		Origin:   harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST, Marks: mark.Pending(call.Marks), Changes: call.Changes, Question: q,
 	}
 	if last := end.Now.Add(q.GetValid().AsDuration()); q.GetLedgerId() != "" && last.Before(pending.GetDeadline().AsTime()) {

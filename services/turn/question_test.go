@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
+
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -77,7 +79,7 @@ func TestAnsweredCallsContinue(t *testing.T) {
 		before := w.state.Snapshot.GetActivity().GetWrites()
 		o := w.mustEnd()
 		s := o.GetStep().GetSnapshot()
-		var sent turn.Call
+		var sent toolcall.Call
 		for _, a := range w.actions {
 			if send, ok := a.(turn.SendCall); ok {
 				sent = send.Call

@@ -5,9 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/judge"
+
 	"github.com/harnessmesh/harnessmesh/services/turn/offer"
 
-	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/mark"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
@@ -71,24 +72,24 @@ func (p *Progress) respond(s *State) *runstate.Draft {
 	message.ToolCalls = p.callsOf(p.offer(s))
 	setParts(message, r)
 	d.Emit(event.ModelResponse(a.ref, r.Usage, r.FinishReason, len(message.ToolCalls), a.latency))
-	j := newJudgement(s, p, d)
+	j := judge.New(p.judged(s), d)
 	calls := make([]*harnessv1.PreparedCall, len(message.ToolCalls))
 	for i, call := range message.ToolCalls {
-		calls[i] = j.prepare(call)
+		calls[i] = j.Prepare(call)
 	}
-	if d.Marks() && summaryOf(message, calls) != nil {
+	if d.Marks() && judge.Summary(message, calls) != nil {
 		mark.Completion(message)
 	}
-	if responded.Unjudged = len(calls) > 0 && s.callsHooked() || slices.ContainsFunc(calls, readsMessages); responded.GetUnjudged() {
+	if responded.Unjudged = len(calls) > 0 && s.callsHooked() || slices.ContainsFunc(calls, judge.ReadsMessages); responded.GetUnjudged() {
 		for i := range calls {
 			calls[i] = undecided(calls[i])
 		}
 		responded.Calls = calls
 	} else {
 		for i, call := range message.ToolCalls {
-			j.decide(call, calls[i], hook.Effects{})
+			j.Decide(call, calls[i])
 		}
-		responded.Calls, responded.WorkItems, responded.Artifacts = j.calls, j.items, j.artifacts
+		responded.Calls, responded.WorkItems, responded.Artifacts = j.Judged()
 	}
 	if len(message.ToolCalls) < len(r.ToolCalls) {
 		correct(d, "calls_dropped",

@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/hookpoint"
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
+
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -15,14 +18,23 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 )
 
+// point is the next topic that an ended call fires.
+type point int
+
+const (
+	pointFailed point = iota // on_error
+	pointAfter               // after_tool_call
+	pointNone
+)
+
 // MaxParallel bounds the calls of one response that run at the same time.
 const MaxParallel = 16
 
 // endedCall is a call that a tool host has ended, before its end is stored.
 type endedCall struct {
-	call     Call
+	call     toolcall.Call
 	response *harnessv1.ExecuteToolResponse
-	point    point // pointFailed or pointAfter
+	point    point
 	effects  hook.Effects
 }
 
@@ -79,11 +91,11 @@ func (p *Progress) run(s *State) Action {
 }
 
 // sendable returns a call of the current group that can be sent now.
-func (p *Progress) sendable() (c Call, ok bool) {
+func (p *Progress) sendable() (c toolcall.Call, ok bool) {
 	e := &p.execution
 	underWay := len(e.inFlight) > 0
 	if e.stop != nil || len(e.inFlight) >= MaxParallel || !underWay && (p.Abort != "" || e.failure != nil) {
-		return Call{}, false
+		return toolcall.Call{}, false
 	}
 	parallel := true
 	for _, c := range p.Calls {
@@ -92,32 +104,32 @@ func (p *Progress) sendable() (c Call, ok bool) {
 		}
 		switch {
 		case !parallel || !c.ParallelSafe && underWay:
-			return Call{}, false
+			return toolcall.Call{}, false
 		case !e.sent[c.ID]:
 			return c, true
 		}
 		parallel, underWay = c.ParallelSafe, true
 	}
-	return Call{}, false
+	return toolcall.Call{}, false
 }
 
 // finish tells the subscribers of a call that it has ended, and stores its end. A
 // stop keeps the result and takes back what the subscribers said.
 func (p *Progress) finish(s *State, ended *endedCall) Action {
 	ran := ended.response.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_DONE
-	if failed := ended.response.GetIsError(); p.execution.stop == nil && (ran && s.hooked(afterCall) || failed && s.hooked(onError)) {
+	if failed := ended.response.GetIsError(); p.execution.stop == nil && (ran && s.hooked(hookpoint.AfterCall) || failed && s.hooked(hookpoint.OnError)) {
 		c := ended.call
 		arguments, known := p.text(c.ID, c.Arguments)
 		if !known {
 			return ReadArguments{Arguments: map[string]*harnessv1.Content{c.ID: c.Arguments}}
 		}
 		payload := agent.CallPayload(c.ID, c.Tool, arguments, ended.response.GetResult(), ended.response.GetIsError())
-		if ended.point == pointFailed && ended.response.GetIsError() && s.hooked(onError) {
+		if ended.point == pointFailed && ended.response.GetIsError() && s.hooked(hookpoint.OnError) {
 			payload["error"] = ended.response.GetResult()
-			return s.fire(p, onError, c.ID, c.Tool, payload)
+			return s.fire(p, hookpoint.OnError, c.ID, c.Tool, payload)
 		}
-		if ran && ended.point <= pointAfter && s.hooked(afterCall) {
-			return s.fire(p, afterCall, c.ID, c.Tool, payload)
+		if ran && ended.point <= pointAfter && s.hooked(hookpoint.AfterCall) {
+			return s.fire(p, hookpoint.AfterCall, c.ID, c.Tool, payload)
 		}
 	}
 	effects := ended.effects
@@ -129,7 +141,7 @@ func (p *Progress) finish(s *State, ended *endedCall) Action {
 
 // finished returns the record of a call's end, with its result. A call whose end
 // is unknown has no result: repair answers it. Neither has one whose server asks a person.
-func (p *Progress) finished(s *State, c Call, r *harnessv1.ExecuteToolResponse, e hook.Effects) *runstate.Draft {
+func (p *Progress) finished(s *State, c toolcall.Call, r *harnessv1.ExecuteToolResponse, e hook.Effects) *runstate.Draft {
 	text, files := r.GetResult(), r.GetMedia()
 	if replaced, ok := e.Text("result"); ok {
 		text, files = replaced, nil // what subscribers hide must not remain in an image
@@ -139,9 +151,9 @@ func (p *Progress) finished(s *State, c Call, r *harnessv1.ExecuteToolResponse, 
 		FilesChanged: r.GetFilesChanged()[:min(len(r.GetFilesChanged()), maxChanged)], Background: p.started(c, r),
 		Question: r.GetQuestion(),
 	}}})
-	if r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN && r.GetOutcome() != inputRequired {
+	if r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN && r.GetOutcome() != toolcall.InputRequired {
 		failed := r.GetIsError() || r.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED
-		result := resultMessage(c.ID, c.Tool, c.Changes+text, failed)
+		result := toolcall.Result(c.ID, c.Tool, c.Changes+text, failed)
 		mark.Result(result, c.Marks, text, r.ExitCode)
 		// A host sends the data of files. It cannot name blobs of the run.
 		files = slices.DeleteFunc(slices.Clone(files), func(m *harnessv1.Media) bool { return m.GetBlob() != nil })
@@ -155,7 +167,7 @@ func (p *Progress) finished(s *State, c Call, r *harnessv1.ExecuteToolResponse, 
 
 // started returns the background command that a call has started, or may have started if its
 // end is unknown; nil for none.
-func (p *Progress) started(c Call, r *harnessv1.ExecuteToolResponse) *harnessv1.BackgroundCommand {
+func (p *Progress) started(c toolcall.Call, r *harnessv1.ExecuteToolResponse) *harnessv1.BackgroundCommand {
 	if b := r.GetBackground(); b != nil {
 		return b
 	}
@@ -168,25 +180,19 @@ func (p *Progress) started(c Call, r *harnessv1.ExecuteToolResponse) *harnessv1.
 // maxChanged bounds the paths that a record names.
 const maxChanged = 32
 
-func resultMessage(id, tool, text string, failed bool) *harnessv1.Message {
-	return &harnessv1.Message{
-		Role: harnessv1.Role_ROLE_TOOL, Content: content.Inline(text), ToolCallId: id, ToolName: tool, IsError: failed,
-	}
-}
-
 // end takes the end of a call that was sent.
 func (p *Progress) end(id string, response *harnessv1.ExecuteToolResponse) {
 	c, _ := p.call(id)
-	p.execution.ended = append(p.execution.ended, &endedCall{call: c, response: checkQuestion(c, response), point: pointFailed})
+	p.execution.ended = append(p.execution.ended, &endedCall{call: c, response: toolcall.CheckResponse(c, response)})
 }
 
 // fired applies the effects of the subscribers of a topic on the call.
 func (c *endedCall) fired(topic harnessv1.HookTopic, e hook.Effects) {
-	if topic == onError {
+	if topic == hookpoint.OnError {
 		e.Replaced = nil // only after_tool_call replaces results
 		c.point = pointAfter
 	} else {
-		c.point = pointAfter + 1
+		c.point = pointNone
 	}
 	c.effects.Merge(e)
 }

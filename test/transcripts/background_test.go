@@ -5,17 +5,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
-	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
 // startInBackground starts the background command of a call; nil if the call has none.
-func (d *driver) startInBackground(call turn.Call, ledger string) *harnessv1.BackgroundCommand {
+func (d *driver) startInBackground(call toolcall.Call, ledger string) *harnessv1.BackgroundCommand {
 	if !runstate.StartsBackground(content.Text(call.Arguments)) {
 		return nil
 	}

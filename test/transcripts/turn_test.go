@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
+
 	"github.com/harnessmesh/harnessmesh/services/turn/offer"
 
 	"google.golang.org/protobuf/proto"
@@ -160,7 +162,7 @@ func (w *turnWorker) perform(action turn.Action) turn.Event {
 
 // result returns how the tool host ends a call. A host that has lost its ledger has
 // no record of a call that was started on the former one.
-func (d *driver) result(call turn.Call, ledger string) *harnessv1.ExecuteToolResponse {
+func (d *driver) result(call toolcall.Call, ledger string) *harnessv1.ExecuteToolResponse {
 	if ledger != d.ledger && !call.Idempotent {
 		return &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN}
 	}

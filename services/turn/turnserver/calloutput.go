@@ -26,7 +26,7 @@ const (
 // A piece that is lost is lost: the result has the output. The caller calls stop when the call
 // has ended.
 func (t *execution) showOutput(ctx context.Context, a turn.SendCall) (stop func()) {
-	if a.Call.Level == sandbox.Auto && !t.state.OfServer(a.Call) {
+	if a.Call.Level == sandbox.Auto && !t.state.Requests().OfServer(a.Call) {
 		return func() {} // no command, and no tool of a server
 	}
 	ctx, cancel := context.WithCancel(ctx)

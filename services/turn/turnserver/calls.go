@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -74,21 +76,22 @@ func (t *execution) deliver(ctx context.Context, a turn.SendCall) turn.Event {
 	if err != nil {
 		return broken(err)
 	}
+	requests := t.state.Requests()
 	var question *harnessv1.ServerQuestion
-	if t.state.OfServer(a.Call) && a.Call.Question != nil {
+	if requests.OfServer(a.Call) && a.Call.Question != nil {
 		if question, err = t.server.question(ctx, t.run, a.Call.Question); err != nil {
 			return broken(err)
 		}
 	}
-	request := t.state.Request(a.Call, turn.Inline{Arguments: arguments.GetInline(), Question: question},
+	request := requests.HostRequest(a.Call, toolcall.Inline{Arguments: arguments.GetInline(), Question: question},
 		a.Ledger, access.IsPerson(t.state.Snapshot.GetStartedBy()))
-	d := turn.Delivery{Fresh: a.Fresh, Idempotent: a.Call.Idempotent && !a.Call.Held(), Patience: t.server.cfg.HostPatience}
+	d := toolcall.Delivery{Fresh: a.Fresh, Idempotent: a.Call.Idempotent && !a.Call.Held(), Patience: t.server.cfg.HostPatience}
 	for {
 		switch d.Step {
-		case turn.StepWait:
-			sleep(ctx, turn.HostPause)
+		case toolcall.StepWait:
+			sleep(ctx, toolcall.HostPause)
 			fallthrough
-		case turn.StepSend:
+		case toolcall.StepSend:
 			if cause := context.Cause(ctx); cause != nil {
 				return broken(cause)
 			}
@@ -96,12 +99,12 @@ func (t *execution) deliver(ctx context.Context, a turn.SendCall) turn.Event {
 			if cause := context.Cause(ctx); cause != nil {
 				return broken(cause)
 			}
-		case turn.StepSeek:
+		case toolcall.StepSeek:
 			d.Sought(t.server.otherLedger(ctx, a.Ledger))
-		case turn.StepMove:
+		case toolcall.StepMove:
 			t.server.cfg.Logger.WarnContext(ctx, "call moves to another tool host", "run", t.run.ID, "call", a.Call.ID)
 			return turn.CallMoved{ID: a.Call.ID, Ledger: d.Ledger}
-		case turn.StepEnd:
+		case toolcall.StepEnd:
 			if d.Response.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_NOT_CONFINED {
 				_, _ = t.server.toolHost(ctx, true) // it confines less than it said
 			}
@@ -111,8 +114,8 @@ func (t *execution) deliver(ctx context.Context, a turn.SendCall) turn.Event {
 }
 
 // try sends a call once.
-func (t *execution) try(ctx context.Context, request *harnessv1.ExecuteToolRequest) turn.Try {
-	try := turn.Try{Began: t.server.cfg.Now()}
+func (t *execution) try(ctx context.Context, request *harnessv1.ExecuteToolRequest) toolcall.Try {
+	try := toolcall.Try{Began: t.server.cfg.Now()}
 	response, err := t.server.cfg.ToolHost.ExecuteTool(ctx, request)
 	try.Ended = t.server.cfg.Now()
 	switch {
@@ -153,7 +156,7 @@ func (t *execution) cancelCalls(ctx context.Context, a turn.CancelCalls) turn.Ev
 			return turn.CallsCancelled{Unknown: r.GetUnknown(), Finished: r.GetFinished()}
 		}
 		t.server.cfg.Logger.WarnContext(ctx, "cancel calls", "run", t.run.ID, "calls", len(a.IDs), "error", err)
-		sleep(bounded, turn.HostPause)
+		sleep(bounded, toolcall.HostPause)
 		if bounded.Err() != nil {
 			return turn.HostAway{Err: executor.Retry(fmt.Sprintf("kill %d call(s)", len(a.IDs)), err)}
 		}

@@ -1,9 +1,20 @@
-package turn
+package toolcall
 
 import (
 	"time"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// Times within which a tool host that does not answer is given up.
+const (
+	// HostPause is the wait before a tool host that cannot be reached is tried again.
+	HostPause = 250 * time.Millisecond
+	// movePatience is how long a host may be unreachable before a call that has not
+	// begun there is moved to another.
+	movePatience = 2 * time.Second
+	// joined is how long a try lasts that has reached its host.
+	joined = 5 * time.Second
 )
 
 // Delivery decides how one call is delivered to a tool host. The host keeps a

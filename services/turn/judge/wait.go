@@ -1,4 +1,4 @@
-package turn
+package judge
 
 import (
 	"encoding/json"
@@ -20,7 +20,7 @@ const (
 // prepareWait decides what becomes of a call of the tool wait. A command that it runs is
 // allowed, asked about and confined as a call of run_command; a file that it looks at is denied
 // where reading it is, and an address is as a call that reads it.
-func (j *judgement) prepareWait(prepared *harnessv1.PreparedCall, t *harnesstool.Tool, spec *harnessv1.ToolSpec, arguments string) {
+func (j *Calls) prepareWait(prepared *harnessv1.PreparedCall, t *harnesstool.Tool, spec *harnessv1.ToolSpec, arguments string) {
 	refuse := func(as harnessv1.CallDisposition, message string) {
 		prepared.Disposition, prepared.Message = as, message
 	}
@@ -40,11 +40,11 @@ func (j *judgement) prepareWait(prepared *harnessv1.PreparedCall, t *harnesstool
 	case target.GetUrl() != "":
 		j.prepareWaitURL(prepared, target.GetUrl())
 	case target.GetCommand() != "":
-		command := j.s.Offer.Lookup(runCommand)
+		command := j.t.Offer.Lookup(runCommand)
 		if command == nil {
 			refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, "This call is not allowed: the run cannot run commands.")
-			if j.s.Offer.Blocked[runCommand] {
-				prepared.Message = mode.BlockedText(runstate.Mode(j.s.Snapshot), runCommand)
+			if j.t.Offer.Blocked[runCommand] {
+				prepared.Message = mode.BlockedText(runstate.Mode(j.t.Snapshot), runCommand)
 			}
 			return
 		}
@@ -56,14 +56,14 @@ func (j *judgement) prepareWait(prepared *harnessv1.PreparedCall, t *harnesstool
 		}
 		prepared.SandboxLevel = confined.level
 		j.allowed(prepared, command, arguments, policy.Exemptions{
-			Granted: j.s.Snapshot.GetGrantedTools(), Rules: j.s.Snapshot.GetGrants(), Workspace: j.s.Snapshot.GetWorkspace(),
-			Yolo: j.s.Snapshot.GetConfig().GetTools().GetYolo(), Confined: confined.confined,
+			Granted: j.t.Snapshot.GetGrantedTools(), Rules: j.t.Snapshot.GetGrants(), Workspace: j.t.Snapshot.GetWorkspace(),
+			Yolo: j.t.Snapshot.GetConfig().GetTools().GetYolo(), Confined: confined.confined,
 		})
 	}
 }
 
 // prepareWaitURL decides about a wait for an address as about a call that reads it once.
-func (j *judgement) prepareWaitURL(prepared *harnessv1.PreparedCall, address string) {
+func (j *Calls) prepareWaitURL(prepared *harnessv1.PreparedCall, address string) {
 	refuse := func(as harnessv1.CallDisposition, message string) {
 		prepared.Disposition, prepared.Message = as, message
 	}
@@ -72,28 +72,28 @@ func (j *judgement) prepareWaitURL(prepared *harnessv1.PreparedCall, address str
 		return
 	}
 	for _, name := range []string{webtool.Fetch, webtool.Request} {
-		reads := j.s.Offer.Lookup(name)
+		reads := j.t.Offer.Lookup(name)
 		if reads == nil {
 			continue
 		}
 		arguments := encoded("url", address)
-		why, each := outside(j.s.Offer.Web, reads, arguments)
+		why, each := outside(j.t.Offer.Web, reads, arguments)
 		prepared.OnlyOnce = each
 		j.allowed(prepared, reads, arguments, policy.Exemptions{
-			Granted: j.s.Snapshot.GetGrantedTools(), Rules: j.s.Snapshot.GetGrants(), Workspace: j.s.Snapshot.GetWorkspace(),
-			Yolo: j.s.Snapshot.GetConfig().GetTools().GetYolo(), Outside: why, Each: each,
+			Granted: j.t.Snapshot.GetGrantedTools(), Rules: j.t.Snapshot.GetGrants(), Workspace: j.t.Snapshot.GetWorkspace(),
+			Yolo: j.t.Snapshot.GetConfig().GetTools().GetYolo(), Outside: why, Each: each,
 		})
 		return
 	}
 	refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, "This call is not allowed: the run cannot read addresses.")
-	if j.s.Offer.Blocked[webtool.Fetch] || j.s.Offer.Blocked[webtool.Request] {
-		prepared.Message = mode.BlockedText(runstate.Mode(j.s.Snapshot), webtool.Fetch)
+	if j.t.Offer.Blocked[webtool.Fetch] || j.t.Offer.Blocked[webtool.Request] {
+		prepared.Message = mode.BlockedText(runstate.Mode(j.t.Snapshot), webtool.Fetch)
 	}
 }
 
 // allowed applies the policy for a tool to a call. It reports whether the call is not denied.
-func (j *judgement) allowed(prepared *harnessv1.PreparedCall, spec *harnessv1.ToolSpec, arguments string, exempt policy.Exemptions) bool {
-	decision, why := j.s.Definition.Policy.Decide(spec, arguments, exempt)
+func (j *Calls) allowed(prepared *harnessv1.PreparedCall, spec *harnessv1.ToolSpec, arguments string, exempt policy.Exemptions) bool {
+	decision, why := j.t.Definition.Policy.Decide(spec, arguments, exempt)
 	switch decision {
 	case harnessv1.ToolDecision_TOOL_DECISION_DENY:
 		prepared.Disposition, prepared.Message = harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, "This call is not allowed: "+why
@@ -106,8 +106,8 @@ func (j *judgement) allowed(prepared *harnessv1.PreparedCall, spec *harnessv1.To
 }
 
 // toolOrName returns the spec of a tool, or its name alone if the run does not have it.
-func (j *judgement) toolOrName(name string) *harnessv1.ToolSpec {
-	if spec := j.s.Offer.Lookup(name); spec != nil {
+func (j *Calls) toolOrName(name string) *harnessv1.ToolSpec {
+	if spec := j.t.Offer.Lookup(name); spec != nil {
 		return spec
 	}
 	return &harnessv1.ToolSpec{Name: name, Annotations: &harnessv1.ToolAnnotations{Reads: true}}

@@ -1,4 +1,4 @@
-package turn
+package judge
 
 import (
 	"strings"
@@ -40,7 +40,7 @@ func TestHostsThatCommandsAskFor(t *testing.T) {
 		"together with leaving": {sandbox.Full, nil, `{"command":"curl","hosts":["a.org"],"unconfined":"why"}`, sandbox.Off, false, "it wants to run outside of the sandbox: why", "", ""},
 		"every host":            {sandbox.Full, nil, `{"command":"curl","hosts":["*"]}`, 0, false, "", "", "network all"},
 	} {
-		j := &judgement{s: &State{
+		j := &Calls{t: Turn{
 			Snapshot: &harnessv1.Snapshot{Config: &harnessv1.LoopConfig{Sandbox: c.cfg}},
 			Sandbox:  &harnessv1.SandboxSupport{Level: c.reaches, Least: sandbox.Off},
 		}}
@@ -84,7 +84,7 @@ func TestHowCommandsAreConfined(t *testing.T) {
 		"the operator has not":      {sandbox.Full, sandbox.Kernel, &harnessv1.SandboxConfig{Unconfined: true}, leave, 0, false, false, "operator"},
 		"there is nothing to leave": {sandbox.Off, sandbox.Off, nil, leave, sandbox.Off, false, false, ""},
 	} {
-		j := &judgement{s: &State{
+		j := &Calls{t: Turn{
 			Snapshot: &harnessv1.Snapshot{Config: &harnessv1.LoopConfig{Sandbox: c.cfg}},
 			Sandbox:  &harnessv1.SandboxSupport{Level: c.reaches, Least: c.least},
 		}}

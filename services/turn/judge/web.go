@@ -1,4 +1,4 @@
-package turn
+package judge
 
 import (
 	"encoding/json"

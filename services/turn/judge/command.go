@@ -1,4 +1,4 @@
-package turn
+package judge
 
 import (
 	"encoding/json"
@@ -28,12 +28,12 @@ type commandCall struct {
 
 // command returns how a call of a tool is confined. The error is why it cannot be, for the
 // model.
-func (j *judgement) command(spec *harnessv1.ToolSpec, arguments string) (commandCall, error) {
+func (j *Calls) command(spec *harnessv1.ToolSpec, arguments string) (commandCall, error) {
 	if !spec.GetAnnotations().GetExecutes() || spec.GetOrigin() != harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST {
 		return commandCall{}, nil
 	}
-	cfg := j.s.Snapshot.GetConfig().GetSandbox()
-	level, err := sandbox.Choose(j.s.Sandbox, cfg)
+	cfg := j.t.Snapshot.GetConfig().GetSandbox()
+	level, err := sandbox.Choose(j.t.Sandbox, cfg)
 	if err != nil {
 		return commandCall{}, err
 	}
@@ -46,7 +46,7 @@ func (j *judgement) command(spec *harnessv1.ToolSpec, arguments string) (command
 		return commandCall{level: level, confined: !sandbox.Asks(level, cfg)}, nil
 	case level == sandbox.Off: // there is nothing to leave
 		return commandCall{level: level}, nil
-	case j.s.Sandbox.GetLeast() > sandbox.Off:
+	case j.t.Sandbox.GetLeast() > sandbox.Off:
 		return commandCall{}, errors.New("the operator of the tool host lets no command leave the sandbox")
 	case cfg.GetUnconfined():
 		return commandCall{level: sandbox.Off, confined: true}, nil
@@ -55,7 +55,7 @@ func (j *judgement) command(spec *harnessv1.ToolSpec, arguments string) (command
 }
 
 // withHosts returns how a call is confined that wants to reach hosts.
-func (j *judgement) withHosts(level harnessv1.SandboxLevel, cfg *harnessv1.SandboxConfig, hosts []string) (commandCall, error) {
+func (j *Calls) withHosts(level harnessv1.SandboxLevel, cfg *harnessv1.SandboxConfig, hosts []string) (commandCall, error) {
 	missing, err := sandbox.Missing(cfg, hosts)
 	switch {
 	case err != nil:

@@ -1,4 +1,4 @@
-package turn
+package judge
 
 import (
 	"slices"
@@ -68,13 +68,13 @@ func TestWaitsForAddresses(t *testing.T) {
 		if c.blocked {
 			tools.Blocked = map[string]bool{webtool.Fetch: true}
 		}
-		j := &judgement{p: &Progress{}, s: &State{
+		j := &Calls{t: Turn{
 			Snapshot: &harnessv1.Snapshot{
 				GrantedTools: c.granted, Grants: []*harnessv1.ToolRule{{Name: webtool.Fetch, Policy: allow, Host: "c.example"}}, Config: &harnessv1.LoopConfig{},
 			},
 			Offer: tools, Definition: &agent.Definition{Policy: p},
 		}}
-		got := j.prepare(&harnessv1.ToolCall{Id: "c", Name: harnesstool.Wait, Arguments: content.Inline(`{"url":"` + c.url + `"}`)})
+		got := j.Prepare(&harnessv1.ToolCall{Id: "c", Name: harnesstool.Wait, Arguments: content.Inline(`{"url":"` + c.url + `"}`)})
 		if got.GetDisposition() != c.want {
 			t.Errorf("%s: %v", name, got)
 		}

@@ -1,4 +1,4 @@
-package turn
+package judge
 
 import (
 	"strings"
@@ -36,7 +36,7 @@ func TestCallsOfChangedTools(t *testing.T) {
 			t.Fatal(err)
 		}
 		yolo := true
-		j := &judgement{p: &Progress{}, s: &State{
+		j := &Calls{t: Turn{
 			Snapshot: &harnessv1.Snapshot{Autonomous: autonomous, Config: &harnessv1.LoopConfig{Tools: &harnessv1.ToolConfig{Yolo: &yolo}}},
 			Offer:    &offer.Offer{Set: set, Servers: servers}, Definition: &agent.Definition{Policy: p},
 		}}
@@ -44,10 +44,10 @@ func TestCallsOfChangedTools(t *testing.T) {
 		if autonomous {
 			want = harnessv1.CallDisposition_CALL_DISPOSITION_DENIED
 		}
-		if got := j.prepare(&harnessv1.ToolCall{Id: "c", Name: "mcp__s__a", Arguments: content.Inline(`{}`)}); got.GetDisposition() != want {
+		if got := j.Prepare(&harnessv1.ToolCall{Id: "c", Name: "mcp__s__a", Arguments: content.Inline(`{}`)}); got.GetDisposition() != want {
 			t.Errorf("autonomous %v: %v", autonomous, got)
 		}
-		if found := strings.Contains(j.s.Offer.Find(j.s.Snapshot, `{"query":"a"}`), "mcp__s__a"); found == autonomous {
+		if found := strings.Contains(j.t.Offer.Find(j.t.Snapshot, `{"query":"a"}`), "mcp__s__a"); found == autonomous {
 			t.Errorf("autonomous %v: found %v", autonomous, found)
 		}
 	}

@@ -1,4 +1,4 @@
-package turn
+package judge
 
 import (
 	"strings"
@@ -53,14 +53,14 @@ func TestFileToolsAskForGuardedPlaces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &State{
+		s := Turn{
 			Snapshot: &harnessv1.Snapshot{GrantedTools: c.granted, Config: &harnessv1.LoopConfig{Tools: &harnessv1.ToolConfig{Yolo: &c.yolo}}},
 			Offer:    &offer.Offer{Set: set}, Definition: &agent.Definition{Policy: p},
 		}
 		if c.tool == "" {
 			c.tool = "write_file"
 		}
-		got := (&judgement{s: s, p: &Progress{}}).prepare(&harnessv1.ToolCall{Id: "c", Name: c.tool, Arguments: content.Inline(`{"path":"` + c.path + `","content":"x"}`)})
+		got := (&Calls{t: s}).Prepare(&harnessv1.ToolCall{Id: "c", Name: c.tool, Arguments: content.Inline(`{"path":"` + c.path + `","content":"x"}`)})
 		if got.GetDisposition() != c.want || got.GetGuarded() != c.guarded || got.GetOnlyOnce() {
 			t.Errorf("%s: got %v", name, got)
 		}
