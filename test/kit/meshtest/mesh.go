@@ -210,6 +210,9 @@ func (m *Mesh) Respawn(name string, options func(life int) []Option) (stop func(
 			case <-quit:
 				return
 			}
+			if m.Process(name).over.Load() {
+				return // the end of the test has killed it, before it calls stop
+			}
 			var with []Option
 			if options != nil {
 				with = options(life)

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -26,6 +27,8 @@ type Process struct {
 	mu    sync.Mutex
 	lines []string
 	more  chan struct{} // closed and replaced with each line
+
+	over atomic.Bool // set before the end of the test kills it
 }
 
 // run starts a program and reads its stderr line by line.
@@ -54,6 +57,7 @@ func run(tb testing.TB, name string, env []string, path string, args ...string) 
 		close(p.done)
 	}()
 	tb.Cleanup(func() {
+		p.over.Store(true)
 		_ = p.cmd.Process.Signal(syscall.SIGCONT)
 		_ = p.cmd.Process.Kill()
 		<-p.done
