@@ -22,7 +22,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// CompactionAction is what the view of a conversation shows of a message.
+// CompactionAction is the form in which the view of a conversation shows a message.
 type CompactionAction int32
 
 const (
@@ -236,9 +236,9 @@ func (SummaryStatus) EnumDescriptor() ([]byte, []int) {
 // Watermark applies an action to the messages of a class up to one message.
 type Watermark struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What is done.
+	// The form in which the view shows the messages.
 	Action CompactionAction `protobuf:"varint,1,opt,name=action,proto3,enum=harness.v1.CompactionAction" json:"action,omitempty"`
-	// To which messages.
+	// The class of these messages.
 	Class MessageClass `protobuf:"varint,2,opt,name=class,proto3,enum=harness.v1.MessageClass" json:"class,omitempty"`
 	// The last message that it applies to.
 	ThroughMessage uint64 `protobuf:"varint,3,opt,name=through_message,json=throughMessage,proto3" json:"through_message,omitempty"`
@@ -324,7 +324,8 @@ func (x *Watermark) GetVersion() uint64 {
 	return 0
 }
 
-// CompactionPlan is what the view of a conversation leaves out. The log is never changed.
+// CompactionPlan has the messages that the view of a conversation leaves out or shortens. The
+// log is never changed.
 type CompactionPlan struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Version of the wording and the rules of the view; see pkg/conversation/view.
@@ -335,7 +336,7 @@ type CompactionPlan struct {
 	Summary *SummaryRef `protobuf:"bytes,3,opt,name=summary,proto3" json:"summary,omitempty"`
 	// Summaries that were requested and whose results have not been seen; at most 4.
 	Jobs []*SummaryJob `protobuf:"bytes,4,rep,name=jobs,proto3" json:"jobs,omitempty"`
-	// Changes of what the view shows, in the run.
+	// Number of changes of the view in the run.
 	Passes uint32 `protobuf:"varint,5,opt,name=passes,proto3" json:"passes,omitempty"`
 	// Turns that had ended at the last of them.
 	LastPassTurn uint32 `protobuf:"varint,6,opt,name=last_pass_turn,json=lastPassTurn,proto3" json:"last_pass_turn,omitempty"`
@@ -663,17 +664,17 @@ func (x *SummaryJob) GetAbandoned() bool {
 // StructuredSummary is what happened in a span of messages.
 type StructuredSummary struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What was found out; at most 64.
+	// Findings; at most 64.
 	Facts []*SummaryStatement `protobuf:"bytes,1,rep,name=facts,proto3" json:"facts,omitempty"`
-	// What was decided; at most 64.
+	// Decisions; at most 64.
 	Decisions []*SummaryStatement `protobuf:"bytes,2,rep,name=decisions,proto3" json:"decisions,omitempty"`
-	// What is to be done; at most 64.
+	// Work that remains; at most 64.
 	OpenItems []*SummaryItem `protobuf:"bytes,3,rep,name=open_items,json=openItems,proto3" json:"open_items,omitempty"`
 	// What calls did; at most 64.
 	ToolOutcomes []*SummaryStatement `protobuf:"bytes,4,rep,name=tool_outcomes,json=toolOutcomes,proto3" json:"tool_outcomes,omitempty"`
 	// Files, URLs and other things that were made or used; at most 64.
 	ArtifactRefs []string `protobuf:"bytes,5,rep,name=artifact_refs,json=artifactRefs,proto3" json:"artifact_refs,omitempty"`
-	// What the agent works on.
+	// The present work of the agent.
 	CurrentTask *SummaryItem `protobuf:"bytes,6,opt,name=current_task,json=currentTask,proto3" json:"current_task,omitempty"`
 	// The steps that the agent has planned; at most 64.
 	CurrentPlan []*SummaryItem `protobuf:"bytes,7,rep,name=current_plan,json=currentPlan,proto3" json:"current_plan,omitempty"`

@@ -903,7 +903,7 @@ type ContextConfig struct {
 	// Share of the window that these messages may hold; of more, only the newest are left
 	// alone. Default 0.30.
 	RecentShare *float64 `protobuf:"fixed64,7,opt,name=recent_share,json=recentShare,proto3,oneof" json:"recent_share,omitempty"`
-	// Tokens kept free to read back what was taken out of the view, while something was.
+	// Tokens kept free to read back messages that the view leaves out, while there are any.
 	// Default 2,000.
 	RehydrationReserve *uint32 `protobuf:"varint,8,opt,name=rehydration_reserve,json=rehydrationReserve,proto3,oneof" json:"rehydration_reserve,omitempty"`
 	// Whether the window is compacted. Without it a run whose window is full fails.
@@ -916,8 +916,8 @@ type ContextConfig struct {
 	// Tokens from which a message is externalised. Default 1,000, for results of web
 	// searches 500.
 	ExternalizeTokens *uint32 `protobuf:"varint,12,opt,name=externalize_tokens,json=externalizeTokens,proto3,oneof" json:"externalize_tokens,omitempty"`
-	// What compaction may do with the results of tools, instead of what the tools declare;
-	// at most 128.
+	// What compaction may do with the results of tools, instead of the tools' declarations; at
+	// most 128.
 	Durability []*ToolDurability `protobuf:"bytes,13,rep,name=durability,proto3" json:"durability,omitempty"`
 	// What makes summaries.
 	Summarizer *SummarizerConfig `protobuf:"bytes,14,opt,name=summarizer,proto3" json:"summarizer,omitempty"`

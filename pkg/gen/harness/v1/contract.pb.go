@@ -166,11 +166,11 @@ type TaskContract struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name for people and logs; may be empty.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// What is to be achieved.
+	// The goal that the outputs serve.
 	Goal string `protobuf:"bytes,2,opt,name=goal,proto3" json:"goal,omitempty"`
-	// What has to be there; ids are unique; at most 200.
+	// Outputs that must exist; ids are unique; at most 200.
 	RequiredOutputs []*RequiredOutput `protobuf:"bytes,3,rep,name=required_outputs,json=requiredOutputs,proto3" json:"required_outputs,omitempty"`
-	// What the user has to say first; ids are unique; at most 32.
+	// Questions that the user answers first; ids are unique; at most 32.
 	Questions []*UserQuestion `protobuf:"bytes,4,rep,name=questions,proto3" json:"questions,omitempty"`
 	// How strict to be.
 	Acceptability *Acceptability `protobuf:"bytes,5,opt,name=acceptability,proto3" json:"acceptability,omitempty"`
@@ -178,7 +178,7 @@ type TaskContract struct {
 	// itself judges. Resolved into required_outputs when the run starts.
 	Requirements []string `protobuf:"bytes,6,rep,name=requirements,proto3" json:"requirements,omitempty"`
 	// This message as encoded protobuf, in a blob, once it is too large to travel. Set
-	// together with the other fields: they are what is stored there.
+	// together with the other fields: the blob has the same ones.
 	Stored        *Content `protobuf:"bytes,15,opt,name=stored,proto3" json:"stored,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -366,8 +366,8 @@ type Predicate struct {
 	Timeout *durationpb.Duration `protobuf:"bytes,11,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	// ARTIFACT_COUNT: kind of the artifacts, such as finding. Matches [a-z][a-z0-9_]{0,31}.
 	Kind string `protobuf:"bytes,12,opt,name=kind,proto3" json:"kind,omitempty"`
-	// ARTIFACT_COUNT: least number of artifacts, 1 to 200. Default 1. What the required
-	// outputs of a contract count is at most 200 together.
+	// ARTIFACT_COUNT: least number of artifacts, 1 to 200. Default 1. The sum over the
+	// required outputs of a contract is at most 200.
 	Min *uint32 `protobuf:"varint,13,opt,name=min,proto3,oneof" json:"min,omitempty"`
 	// ARTIFACT_COUNT: only artifacts with a citation that has a quote count. Default false.
 	Cited         bool `protobuf:"varint,14,opt,name=cited,proto3" json:"cited,omitempty"`
@@ -855,7 +855,7 @@ func (x *RequirementCoverage) GetUnknown() bool {
 	return false
 }
 
-// QuestionAnswer is what the user said.
+// QuestionAnswer is the user's answer to a question of a contract.
 type QuestionAnswer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The question.
@@ -930,8 +930,8 @@ type CoverageLedger struct {
 	TurnNumber uint32 `protobuf:"varint,3,opt,name=turn_number,json=turnNumber,proto3" json:"turn_number,omitempty"`
 	// How much of the contract counts as met, as it was judged last.
 	Coverage *Coverage `protobuf:"bytes,4,opt,name=coverage,proto3" json:"coverage,omitempty"`
-	// This message as encoded protobuf, in a blob. Set together with the other fields:
-	// they are what is stored there. Code that changes them clears it.
+	// This message as encoded protobuf, in a blob. Set together with the other fields: the
+	// blob has the same ones. Code that changes them clears it.
 	Stored        *Content `protobuf:"bytes,15,opt,name=stored,proto3" json:"stored,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1066,7 +1066,7 @@ func (x *Coverage) GetUnmet() []string {
 	return nil
 }
 
-// GapReport is what is missing. Its text is in the model's next request.
+// GapReport lists the missing outputs and answers. Its text is in the model's next request.
 type GapReport struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required outputs that do not count as met.
@@ -1137,7 +1137,7 @@ type UnmetRequirement struct {
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// What it is.
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
-	// What was seen instead.
+	// Why the output does not count, from its last check.
 	Why           string `protobuf:"bytes,3,opt,name=why,proto3" json:"why,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

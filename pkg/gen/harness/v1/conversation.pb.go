@@ -89,7 +89,7 @@ type MessageKind int32
 const (
 	// Ordinary content: the model's messages and tool results.
 	MessageKind_MESSAGE_KIND_UNSPECIFIED MessageKind = 0
-	// The user's own words: the goal and what was sent later.
+	// The user's own words: the goal and later messages.
 	MessageKind_MESSAGE_KIND_USER_INPUT MessageKind = 1
 	// Guidance that the harness wrote; user role on the wire, marked as such.
 	MessageKind_MESSAGE_KIND_GUIDANCE MessageKind = 2
@@ -99,7 +99,7 @@ const (
 	MessageKind_MESSAGE_KIND_STOP_REJECTED MessageKind = 4
 	// A result that repair wrote for a call without one.
 	MessageKind_MESSAGE_KIND_REPAIR MessageKind = 5
-	// What the user answered to a question of the contract.
+	// The user's answer to a question of the contract.
 	MessageKind_MESSAGE_KIND_ANSWER MessageKind = 6
 )
 
@@ -456,8 +456,8 @@ func (x *PreservedField) GetValue() string {
 	return ""
 }
 
-// ResultMarks is what the result of a call is marked with when it is appended. It is set
-// only in runs with compaction.
+// ResultMarks tell compaction how to treat the result of a call. They are set when the result
+// is appended, only in runs with compaction.
 type ResultMarks struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What compaction may do with the result.
@@ -534,7 +534,7 @@ func (x *ResultMarks) GetKeptContent() KeptContent {
 // Part is one piece of a message.
 type Part struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What the piece is.
+	// The content of the piece.
 	//
 	// Types that are valid to be assigned to Kind:
 	//
@@ -543,7 +543,7 @@ type Part struct {
 	//	*Part_Reasoning
 	//	*Part_Media
 	Kind isPart_Kind `protobuf_oneof:"kind"`
-	// What the provider wants back with this piece. Unset: nothing.
+	// Data of the provider that goes back to it with this piece. Unset: none.
 	Opaque        *Opaque `protobuf:"bytes,5,opt,name=opaque,proto3" json:"opaque,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -32,7 +32,7 @@ type Environment struct {
 	Listing string `protobuf:"bytes,3,opt,name=listing,proto3" json:"listing,omitempty"`
 	// Instruction files that were found, nearest first.
 	InstructionFiles []*InstructionFile `protobuf:"bytes,4,rep,name=instruction_files,json=instructionFiles,proto3" json:"instruction_files,omitempty"`
-	// The tools of the host, for what is said of their use.
+	// The tools of the host, for their lines of usage in the system prompt.
 	Tools []*ToolSpec `protobuf:"bytes,5,rep,name=tools,proto3" json:"tools,omitempty"`
 	// The skills that were found, nearest first; at most 256.
 	Skills        []*Skill `protobuf:"bytes,6,rep,name=skills,proto3" json:"skills,omitempty"`

@@ -1824,7 +1824,7 @@ type SwarmCompleted struct {
 	AggregatorSucceeded bool `protobuf:"varint,2,opt,name=aggregator_succeeded,json=aggregatorSucceeded,proto3" json:"aggregator_succeeded,omitempty"`
 	// Time since the specialists were started, in milliseconds.
 	TotalDurationMs uint64 `protobuf:"varint,3,opt,name=total_duration_ms,json=totalDurationMs,proto3" json:"total_duration_ms,omitempty"`
-	// What the specialists and the aggregator cost, in US dollars.
+	// Cost of the specialists and the aggregator, in US dollars.
 	EstimatedCostUsd float64 `protobuf:"fixed64,4,opt,name=estimated_cost_usd,json=estimatedCostUsd,proto3" json:"estimated_cost_usd,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -2161,7 +2161,7 @@ type DeliverablesUpdated struct {
 	ItemId string `protobuf:"bytes,1,opt,name=item_id,json=itemId,proto3" json:"item_id,omitempty"`
 	// Its title.
 	Title string `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
-	// What the artifact is for.
+	// The purpose of the artifact.
 	Role          ArtifactRole `protobuf:"varint,3,opt,name=role,proto3,enum=harness.v1.ArtifactRole" json:"role,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3183,8 +3183,8 @@ type ToolCalled struct {
 	Tool string `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
 	// Its arguments.
 	Arguments *Content `protobuf:"bytes,3,opt,name=arguments,proto3" json:"arguments,omitempty"`
-	// What the call waits for: approval, client_tool or question; empty when it
-	// does not wait. From now on an answer is accepted.
+	// The answer that the call waits for: approval, client_tool or question; empty when it
+	// does not wait. From this event on an answer is accepted.
 	Awaits string `protobuf:"bytes,4,opt,name=awaits,proto3" json:"awaits,omitempty"`
 	// For tools that run commands: the level at which it runs.
 	SandboxLevel  SandboxLevel `protobuf:"varint,5,opt,name=sandbox_level,json=sandboxLevel,proto3,enum=harness.v1.SandboxLevel" json:"sandbox_level,omitempty"`
@@ -3474,7 +3474,7 @@ type BudgetWarn struct {
 	Budget string `protobuf:"bytes,1,opt,name=budget,proto3" json:"budget,omitempty"`
 	// The limit, in turns, calls, seconds, tokens or US dollars.
 	Limit float64 `protobuf:"fixed64,2,opt,name=limit,proto3" json:"limit,omitempty"`
-	// What was used, in the same unit.
+	// The amount used, in the same unit.
 	Used          float64 `protobuf:"fixed64,3,opt,name=used,proto3" json:"used,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3596,7 +3596,7 @@ type StopRejected struct {
 	// Rejections of this kind in a row, this one included; for the kinds about
 	// work_complete: in the segment.
 	Count uint32 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
-	// contract_not_satisfied: what is missing.
+	// contract_not_satisfied: the missing outputs and answers.
 	Gap           *GapReport `protobuf:"bytes,4,opt,name=gap,proto3" json:"gap,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4087,7 +4087,7 @@ type ToolQuestion struct {
 	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	// Its tool.
 	Tool string `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
-	// What the server asks. All texts are its words.
+	// The question of the server. All texts are its words.
 	Question *ServerQuestion `protobuf:"bytes,3,opt,name=question,proto3" json:"question,omitempty"`
 	// When waiting ends; unset means never.
 	Deadline      *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=deadline,proto3" json:"deadline,omitempty"`
@@ -4162,7 +4162,7 @@ type ToolAnswered struct {
 	Tool string `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
 	// Number of the question in the call, from 1.
 	Round uint32 `protobuf:"varint,3,opt,name=round,proto3" json:"round,omitempty"`
-	// What the person did.
+	// The person's decision: an answer, a refusal or a cancellation.
 	Action AnswerAction `protobuf:"varint,4,opt,name=action,proto3,enum=harness.v1.AnswerAction" json:"action,omitempty"`
 	// The caller that answered, as in SessionStart.
 	Caller        string `protobuf:"bytes,5,opt,name=caller,proto3" json:"caller,omitempty"`
@@ -4339,7 +4339,7 @@ type ApprovalAnswered struct {
 	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The caller that decided, as in SessionStart.
 	Caller string `protobuf:"bytes,5,opt,name=caller,proto3" json:"caller,omitempty"`
-	// Digest of what the person was shown; empty if the answer named none.
+	// Digest of the preview that the person was shown; empty if the answer named none.
 	Digest string `protobuf:"bytes,6,opt,name=digest,proto3" json:"digest,omitempty"`
 	// RUN: the rules that are stored for the rest of the run; empty: the whole tool.
 	Rules []*ToolRule `protobuf:"bytes,7,rep,name=rules,proto3" json:"rules,omitempty"`

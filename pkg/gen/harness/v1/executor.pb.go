@@ -22,8 +22,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// StepInput is a step as its executor gets it, with what the executor may look
-// at. Time enters here and nowhere else.
+// StepInput is a step as its executor gets it, with everything that the executor
+// may read. Time enters here and nowhere else.
 type StepInput struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The run's namespace.
@@ -38,7 +38,7 @@ type StepInput struct {
 	Now *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=now,proto3" json:"now,omitempty"`
 	// The step.
 	Step *Step `protobuf:"bytes,6,opt,name=step,proto3" json:"step,omitempty"`
-	// Answers to what the executor needed.
+	// The observations that the executor has asked for.
 	Observed      []*Observation `protobuf:"bytes,7,rep,name=observed,proto3" json:"observed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -123,11 +123,11 @@ func (x *StepInput) GetObserved() []*Observation {
 	return nil
 }
 
-// StepOutput is what an executor makes of a step: what is to be committed, or
-// what it has to know first.
+// StepOutput is an executor's response to a step: an outcome to commit, the
+// observations that it needs first, or a wait.
 type StepOutput struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// One of the two.
+	// One of the three.
 	//
 	// Types that are valid to be assigned to Output:
 	//
@@ -208,17 +208,17 @@ type isStepOutput_Output interface {
 }
 
 type StepOutput_Outcome struct {
-	// What is to be committed.
+	// The outcome to commit.
 	Outcome *Outcome `protobuf:"bytes,1,opt,name=outcome,proto3,oneof"`
 }
 
 type StepOutput_Needs struct {
-	// What it has to know first.
+	// The observations that it needs first.
 	Needs *Needs `protobuf:"bytes,2,opt,name=needs,proto3,oneof"`
 }
 
 type StepOutput_Wait struct {
-	// What it waits for.
+	// The changes that it waits for.
 	Wait *Wait `protobuf:"bytes,3,opt,name=wait,proto3,oneof"`
 }
 
@@ -285,8 +285,8 @@ func (x *Wait) GetUntil() *timestamppb.Timestamp {
 	return nil
 }
 
-// Outcome is what is to be committed. The executor loop sets the ids of
-// messages and the fence when it commits.
+// Outcome is the content of the record that commits a step. The executor loop
+// sets the ids of messages and the fence.
 type Outcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The hand-off.
@@ -471,10 +471,10 @@ func (x *ExecuteRequest) GetInput() *StepInput {
 	return nil
 }
 
-// ExecuteResponse is what the executor makes of it.
+// ExecuteResponse is the executor's response.
 type ExecuteResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The outcome, or what the executor has to know first.
+	// The outcome, the observations that it needs first, or a wait.
 	Output        *StepOutput `protobuf:"bytes,1,opt,name=output,proto3" json:"output,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -757,10 +757,10 @@ func (x *DecideRequest) GetInput() *StepInput {
 	return nil
 }
 
-// DecideResponse is what the stop decision makes of it.
+// DecideResponse is the stop decision's response.
 type DecideResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The outcome, or what the stop decision has to know first.
+	// The outcome, or the observations that the stop decision needs first.
 	Output        *StepOutput `protobuf:"bytes,1,opt,name=output,proto3" json:"output,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -858,7 +858,7 @@ func (x *PrepareRequest) GetConversation() []*Message {
 	return nil
 }
 
-// PrepareResponse is what the model would be sent.
+// PrepareResponse is the next request to the model.
 type PrepareResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The request.
@@ -1154,8 +1154,8 @@ func (*TurnResponse_Journal) isTurnResponse_Update() {}
 
 func (*TurnResponse_Outcome) isTurnResponse_Update() {}
 
-// Delta is a piece of the model's text while it is being written, what the monitor finds in
-// it, or a piece of the output of a command while it runs. It is not stored; the whole text
+// Delta is a piece of the model's text while it is being written, an alert of the monitor
+// about it, or a piece of the output of a command while it runs. It is not stored; the whole text
 // comes with the model.response event, an alert with the quality.alert event, the output with
 // the tool.result or tool.error event.
 type Delta struct {
@@ -1180,7 +1180,7 @@ type Delta struct {
 	// The run that it is of, if that is one below the run that is watched; else empty. Filled
 	// on delivery.
 	RunId string `protobuf:"bytes,9,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	// What the monitor has found in the text of this try up to here; unset in a delta of text,
+	// An alert of the monitor about the text of this try up to here; unset in a delta of text,
 	// reasoning or output, and next to turn, attempt, try and offset the only part of its delta.
 	// The event quality.alert of the response follows, unless the try fails.
 	Alert         *QualityAlert `protobuf:"bytes,10,opt,name=alert,proto3" json:"alert,omitempty"`
@@ -1288,8 +1288,8 @@ func (x *Delta) GetAlert() *QualityAlert {
 	return nil
 }
 
-// ToolOutput is what the command of a running call prints: at most ten pieces a second. What
-// is more is skipped, and so is the end of the output, which is in the result of the call.
+// ToolOutput is output of the command of a running call: at most ten pieces a second. Further
+// output is skipped, and so is the end, which is in the result of the call.
 type ToolOutput struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call.

@@ -356,8 +356,8 @@ const (
 //
 // StopDecisionService decides whether a run continues.
 type StopDecisionServiceClient interface {
-	// Decide maps a TurnComplete to what the stop decision would commit, and
-	// commits nothing: post a state, get the decision.
+	// Decide maps a TurnComplete to the outcome that the stop decision would
+	// commit, and commits nothing: post a state, get the decision.
 	Decide(ctx context.Context, in *DecideRequest, opts ...grpc.CallOption) (*DecideResponse, error)
 }
 
@@ -385,8 +385,8 @@ func (c *stopDecisionServiceClient) Decide(ctx context.Context, in *DecideReques
 //
 // StopDecisionService decides whether a run continues.
 type StopDecisionServiceServer interface {
-	// Decide maps a TurnComplete to what the stop decision would commit, and
-	// commits nothing: post a state, get the decision.
+	// Decide maps a TurnComplete to the outcome that the stop decision would
+	// commit, and commits nothing: post a state, get the decision.
 	Decide(context.Context, *DecideRequest) (*DecideResponse, error)
 	mustEmbedUnimplementedStopDecisionServiceServer()
 }

@@ -204,7 +204,7 @@ type FinishSignInRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Namespace; empty means default.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// What the browser has returned.
+	// The parameters with which the browser was redirected.
 	Returned      *SignInReturn `protobuf:"bytes,2,opt,name=returned,proto3" json:"returned,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -895,7 +895,7 @@ type HookAnswer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// HookRequest.idempotency_key of the call.
 	IdempotencyKey string `protobuf:"bytes,1,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
-	// What the hook wants.
+	// The verdict of the hook.
 	Verdict *HookVerdict `protobuf:"bytes,2,opt,name=verdict,proto3" json:"verdict,omitempty"`
 	// Why there is no verdict: the hook failed. Empty when there is one.
 	Error         string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
@@ -1293,9 +1293,9 @@ type StartRunRequest struct {
 	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// Sending the same request again starts no second run.
 	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// What the run is.
+	// The definition of the run.
 	Spec *RunSpec `protobuf:"bytes,4,opt,name=spec,proto3" json:"spec,omitempty"`
-	// What the run is entitled to, at most 32 of [a-z0-9_.-]{1,64}. Only callers on the gateway's
+	// Entitlements of the run, at most 32 of [a-z0-9_.-]{1,64}. Only callers on the gateway's
 	// machine without a token may set it; others have the entitlements of their token.
 	Entitlements  []string `protobuf:"bytes,5,rep,name=entitlements,proto3" json:"entitlements,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1588,7 +1588,7 @@ type WatchRunsRequest struct {
 	// Only runs with one of these statuses; empty means all. A run that was
 	// sent and no longer matches is sent a last time.
 	Statuses []RunStatus `protobuf:"varint,2,rep,packed,name=statuses,proto3,enum=harness.v1.RunStatus" json:"statuses,omitempty"`
-	// Leave out what is stored at the start: send only changes.
+	// Leave out the runs that are stored at the start: send only changes.
 	ChangesOnly   bool `protobuf:"varint,3,opt,name=changes_only,json=changesOnly,proto3" json:"changes_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2824,7 +2824,7 @@ type SendInputRequest_ModelChange struct {
 }
 
 type SendInputRequest_Feedback struct {
-	// What the user says of the result of a run that has ended. FAILED_PRECONDITION while the
+	// The user's opinion of the result of a run that has ended. FAILED_PRECONDITION while the
 	// run has not ended.
 	Feedback *Feedback `protobuf:"bytes,16,opt,name=feedback,proto3,oneof"`
 }
@@ -3758,7 +3758,7 @@ type PlanRange struct {
 	FirstMessage uint64 `protobuf:"varint,1,opt,name=first_message,json=firstMessage,proto3" json:"first_message,omitempty"`
 	// The last message.
 	LastMessage uint64 `protobuf:"varint,2,opt,name=last_message,json=lastMessage,proto3" json:"last_message,omitempty"`
-	// What is done.
+	// The form in which the view shows them.
 	Action CompactionAction `protobuf:"varint,3,opt,name=action,proto3,enum=harness.v1.CompactionAction" json:"action,omitempty"`
 	// To which messages of the range.
 	Class MessageClass `protobuf:"varint,4,opt,name=class,proto3,enum=harness.v1.MessageClass" json:"class,omitempty"`
@@ -4108,12 +4108,12 @@ func (x *GetProfileRequest) GetProfile() string {
 	return ""
 }
 
-// GetProfileResponse is what is known.
+// GetProfileResponse is a profile.
 type GetProfileResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What is stored.
+	// The stored profile.
 	State *ProfileState `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
-	// What follows from it.
+	// Figures that follow from it.
 	Figures       *QualityProfile `protobuf:"bytes,2,opt,name=figures,proto3" json:"figures,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

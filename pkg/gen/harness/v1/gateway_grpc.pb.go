@@ -69,8 +69,8 @@ type GatewayServiceClient interface {
 	GetState(ctx context.Context, in *GetStateRequest, opts ...grpc.CallOption) (*GetStateResponse, error)
 	// GetConversation returns the conversation of a run up to a version.
 	GetConversation(ctx context.Context, in *GetConversationRequest, opts ...grpc.CallOption) (*GetConversationResponse, error)
-	// GetContext returns what the model was sent at a version of a run, or would be sent
-	// now: the view of the conversation, message by message.
+	// GetContext returns the request that the model was sent at a version of a run, or would
+	// be sent now: the view of the conversation, message by message.
 	GetContext(ctx context.Context, in *GetContextRequest, opts ...grpc.CallOption) (*GetContextResponse, error)
 	// GetBlob returns the bytes of a BlobRef.
 	GetBlob(ctx context.Context, in *GetBlobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetBlobResponse], error)
@@ -96,9 +96,9 @@ type GatewayServiceClient interface {
 	// SetPrompt replaces a prompt for all runs of a namespace from their next segment on, or restores
 	// the built-in one. INVALID_ARGUMENT for an unknown id and a text that is too large.
 	SetPrompt(ctx context.Context, in *SetPromptRequest, opts ...grpc.CallOption) (*SetPromptResponse, error)
-	// GetProfile returns what is known of a workspace, or of another name of a task's profile.
+	// GetProfile returns the profile of a workspace, or of another name that tasks give to one.
 	GetProfile(ctx context.Context, in *GetProfileRequest, opts ...grpc.CallOption) (*GetProfileResponse, error)
-	// ResetProfile forgets what is known of it.
+	// ResetProfile deletes the profile.
 	ResetProfile(ctx context.Context, in *ResetProfileRequest, opts ...grpc.CallOption) (*ResetProfileResponse, error)
 	// StartSignIn starts a sign-in of a person at a server of tools, for all runs of the namespace.
 	// FAILED_PRECONDITION with the reason where that cannot be.
@@ -414,8 +414,8 @@ type GatewayServiceServer interface {
 	GetState(context.Context, *GetStateRequest) (*GetStateResponse, error)
 	// GetConversation returns the conversation of a run up to a version.
 	GetConversation(context.Context, *GetConversationRequest) (*GetConversationResponse, error)
-	// GetContext returns what the model was sent at a version of a run, or would be sent
-	// now: the view of the conversation, message by message.
+	// GetContext returns the request that the model was sent at a version of a run, or would
+	// be sent now: the view of the conversation, message by message.
 	GetContext(context.Context, *GetContextRequest) (*GetContextResponse, error)
 	// GetBlob returns the bytes of a BlobRef.
 	GetBlob(*GetBlobRequest, grpc.ServerStreamingServer[GetBlobResponse]) error
@@ -441,9 +441,9 @@ type GatewayServiceServer interface {
 	// SetPrompt replaces a prompt for all runs of a namespace from their next segment on, or restores
 	// the built-in one. INVALID_ARGUMENT for an unknown id and a text that is too large.
 	SetPrompt(context.Context, *SetPromptRequest) (*SetPromptResponse, error)
-	// GetProfile returns what is known of a workspace, or of another name of a task's profile.
+	// GetProfile returns the profile of a workspace, or of another name that tasks give to one.
 	GetProfile(context.Context, *GetProfileRequest) (*GetProfileResponse, error)
-	// ResetProfile forgets what is known of it.
+	// ResetProfile deletes the profile.
 	ResetProfile(context.Context, *ResetProfileRequest) (*ResetProfileResponse, error)
 	// StartSignIn starts a sign-in of a person at a server of tools, for all runs of the namespace.
 	// FAILED_PRECONDITION with the reason where that cannot be.

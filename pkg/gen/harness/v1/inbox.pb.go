@@ -109,7 +109,7 @@ type InboxItem struct {
 	Plans bool `protobuf:"varint,31,opt,name=plans,proto3" json:"plans,omitempty"`
 	// An order: there are no further runs for it, and calls for which it has none left get an error.
 	Refused bool `protobuf:"varint,33,opt,name=refused,proto3" json:"refused,omitempty"`
-	// A user message that is an order: what the run may use up in the segment that it opens.
+	// A user message that is an order: the budgets of the segment that it opens.
 	Lease *Budgets `protobuf:"bytes,30,opt,name=lease,proto3" json:"lease,omitempty"`
 	// What it is.
 	//
@@ -469,7 +469,7 @@ func (*InboxItem_Feedback) isInboxItem_Input() {}
 // Feedback is the opinion of a user on the result of the segment that has ended. The last one counts.
 type Feedback struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What the user says.
+	// The opinion.
 	Thumb         Thumb `protobuf:"varint,1,opt,name=thumb,proto3,enum=harness.v1.Thumb" json:"thumb,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -559,7 +559,7 @@ func (x *ModelChange) GetModel() string {
 	return ""
 }
 
-// ModeChange changes what the agent may do from the next call on.
+// ModeChange changes the mode, and with it the permitted calls, from the next call on.
 type ModeChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// plan, execute or a mode of the agent's own.
@@ -715,15 +715,15 @@ type Approval struct {
 	Decision ApprovalDecision `protobuf:"varint,2,opt,name=decision,proto3,enum=harness.v1.ApprovalDecision" json:"decision,omitempty"`
 	// DENY: the reason for the model; may be empty.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Digest of what the person was shown, from CallPreview: the answer counts only for a
+	// CallPreview.digest of the preview that the person was shown: the answer counts only for a
 	// call with this digest. Empty: for the call with any digest.
 	Digest string `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`
 	// RUN: rules that are stored for the rest of the run, at most 8. Each has the name of the
 	// call's tool and a prefix or a path. With those that are stored before they fit the call.
 	Rules []*ToolRule `protobuf:"bytes,5,rep,name=rules,proto3" json:"rules,omitempty"`
 	// ONCE: arguments with which the call runs instead of the model's, a JSON object, inline.
-	// Unset: the model's. The call in the conversation stays; its result begins with what the
-	// person changed.
+	// Unset: the model's. The call in the conversation stays; its result begins with the
+	// person's changes.
 	Arguments     *Content `protobuf:"bytes,6,opt,name=arguments,proto3" json:"arguments,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -956,13 +956,13 @@ type ToolAnswer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call that waits.
 	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
-	// What the model is given as the result; may be empty.
+	// The result for the model; may be empty.
 	Result *Content `protobuf:"bytes,2,opt,name=result,proto3" json:"result,omitempty"`
 	// The call failed; result has the error.
 	IsError bool `protobuf:"varint,3,opt,name=is_error,json=isError,proto3" json:"is_error,omitempty"`
 	// Images and documents; at most 20. A question of a server takes none.
 	Media []*Media `protobuf:"bytes,4,rep,name=media,proto3" json:"media,omitempty"`
-	// Questions of a server alone: what the person does. Unset: accept, and decline with
+	// Questions of a server alone: the person's decision. Unset: accept, and decline with
 	// is_error.
 	Action AnswerAction `protobuf:"varint,5,opt,name=action,proto3,enum=harness.v1.AnswerAction" json:"action,omitempty"`
 	// Questions of a server alone: number of the question that this answers, as ServerQuestion has

@@ -22,7 +22,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// DescribeProcessRequest requests what the process is and does.
+// DescribeProcessRequest requests the description of the process.
 type DescribeProcessRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -59,7 +59,7 @@ func (*DescribeProcessRequest) Descriptor() ([]byte, []int) {
 	return file_harness_v1_local_proto_rawDescGZIP(), []int{0}
 }
 
-// DescribeProcessResponse is what the process is and does.
+// DescribeProcessResponse describes the process.
 type DescribeProcessResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its id on this machine.

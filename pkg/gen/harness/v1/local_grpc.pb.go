@@ -32,7 +32,7 @@ const (
 // LocalService is how the command line drives the background process of a user. It is
 // served at the local socket only, and is no interface for other programs.
 type LocalServiceClient interface {
-	// DescribeProcess returns what the process is and does.
+	// DescribeProcess returns the process, its build and its work.
 	DescribeProcess(ctx context.Context, in *DescribeProcessRequest, opts ...grpc.CallOption) (*DescribeProcessResponse, error)
 	// ProvideEnvironment gives the environment of a run, before an input that drives it. The
 	// newest replaces the former one.
@@ -110,7 +110,7 @@ func (c *localServiceClient) StopProcess(ctx context.Context, in *StopProcessReq
 // LocalService is how the command line drives the background process of a user. It is
 // served at the local socket only, and is no interface for other programs.
 type LocalServiceServer interface {
-	// DescribeProcess returns what the process is and does.
+	// DescribeProcess returns the process, its build and its work.
 	DescribeProcess(context.Context, *DescribeProcessRequest) (*DescribeProcessResponse, error)
 	// ProvideEnvironment gives the environment of a run, before an input that drives it. The
 	// newest replaces the former one.

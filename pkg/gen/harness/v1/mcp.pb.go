@@ -239,7 +239,7 @@ type McpServer struct {
 	// adds one for each to every run whose agent has no server of this name, and removes those
 	// that a request has.
 	Host bool `protobuf:"varint,16,opt,name=host,proto3" json:"host,omitempty"`
-	// What is decided about calls of its tools: a rule for all of them, before those of the agent,
+	// The decision on calls of its tools: a rule for all of them, before those of the agent,
 	// which therefore go before it. Unset: its tools ask, unless trust says otherwise.
 	Policy ToolDecision `protobuf:"varint,20,opt,name=policy,proto3,enum=harness.v1.ToolDecision" json:"policy,omitempty"`
 	// How the model gets its tools. Default AUTO.
@@ -598,7 +598,7 @@ func (x *SignInStart) GetValid() *durationpb.Duration {
 	return nil
 }
 
-// SignInReturn is what the address has to which the browser was redirected.
+// SignInReturn has the parameters of the address to which the browser was redirected.
 type SignInReturn struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// SignInStart.state.
@@ -993,7 +993,7 @@ type McpDefinition struct {
 	Description string `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
 	// JSON Schema of its arguments.
 	Schema string `protobuf:"bytes,4,opt,name=schema,proto3" json:"schema,omitempty"`
-	// What the server says of its effects: JSON of the protocol's annotations; may be empty.
+	// Its effects in the words of the server: JSON of the protocol's annotations; may be empty.
 	Hints string `protobuf:"bytes,5,opt,name=hints,proto3" json:"hints,omitempty"`
 	// SHA-256 of name, description, schema and hints, in lower-case hexadecimal.
 	Digest        string `protobuf:"bytes,6,opt,name=digest,proto3" json:"digest,omitempty"`
@@ -1078,9 +1078,9 @@ type McpTool struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The server.
 	Server string `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
-	// What the run began with. The model is shown spec, which is made from it.
+	// The definition that the run began with. The model is shown spec, which is made from it.
 	Definition *McpDefinition `protobuf:"bytes,2,opt,name=definition,proto3" json:"definition,omitempty"`
-	// What the model sees.
+	// The tool as the model sees it.
 	Spec *ToolSpec `protobuf:"bytes,3,opt,name=spec,proto3" json:"spec,omitempty"`
 	// Only find_tools lists it: it came after the first request, or its server has load SEARCH.
 	Late bool `protobuf:"varint,4,opt,name=late,proto3" json:"late,omitempty"`
@@ -1371,7 +1371,7 @@ type McpSeen struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The state after it.
 	State *McpState `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
-	// What is different from the state before.
+	// The differences from the state before.
 	Changes []*McpServerChange `protobuf:"bytes,2,rep,name=changes,proto3" json:"changes,omitempty"`
 	// Tokens of the definitions of all tools.
 	Tokens uint32 `protobuf:"varint,3,opt,name=tokens,proto3" json:"tokens,omitempty"`
@@ -1439,7 +1439,7 @@ func (x *McpSeen) GetIncomplete() bool {
 	return false
 }
 
-// McpServerChange is what has changed in the tools of a server.
+// McpServerChange lists the changes in the tools of a server.
 type McpServerChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The server.
@@ -1823,7 +1823,7 @@ type ServerResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the request.
 	RequestId string `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// What the person did; never unspecified.
+	// The person's decision; never unspecified.
 	Action AnswerAction `protobuf:"varint,2,opt,name=action,proto3,enum=harness.v1.AnswerAction" json:"action,omitempty"`
 	// ACCEPT of a form: its values, a JSON object that its schema permits. Unset otherwise.
 	Content       *Content `protobuf:"bytes,3,opt,name=content,proto3" json:"content,omitempty"`

@@ -219,7 +219,7 @@ type RepairTrigger struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Why.
 	Cause TriggerCause `protobuf:"varint,1,opt,name=cause,proto3,enum=harness.v1.TriggerCause" json:"cause,omitempty"`
-	// START only: what the run is.
+	// START only: the definition of the run.
 	Spec *RunSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
 	// START only: the caller's request id; may be empty.
 	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -230,9 +230,9 @@ type RepairTrigger struct {
 	// START only: the run whose call started this one; unset for a root.
 	Parent *Parent `protobuf:"bytes,6,opt,name=parent,proto3" json:"parent,omitempty"`
 	// How the installation judges work: used where the spec leaves a setting unset; a spec cannot
-	// turn off what is enabled here. Unset: the installation sets nothing.
+	// turn off a setting that is enabled here. Unset: the installation sets nothing.
 	Quality *QualityConfig `protobuf:"bytes,7,opt,name=quality,proto3" json:"quality,omitempty"`
-	// START only: what the caller's token entitles it to, sorted, each once; at most 32.
+	// START only: entitlements of the caller's token, sorted, each once; at most 32.
 	Entitlements []string `protobuf:"bytes,8,rep,name=entitlements,proto3" json:"entitlements,omitempty"`
 	// START only: the tier of the caller's token, which selects prompts; empty: default.
 	Tier string `protobuf:"bytes,9,opt,name=tier,proto3" json:"tier,omitempty"`
@@ -415,7 +415,7 @@ type CompactionComplete struct {
 	Pressure PressureLevel `protobuf:"varint,2,opt,name=pressure,proto3,enum=harness.v1.PressureLevel" json:"pressure,omitempty"`
 	// Tokens that were freed.
 	FreedTokens uint32 `protobuf:"varint,3,opt,name=freed_tokens,json=freedTokens,proto3" json:"freed_tokens,omitempty"`
-	// What was done; empty: nothing.
+	// The changes of the view; empty: none.
 	Changes       []*CompactionChange `protobuf:"bytes,4,rep,name=changes,proto3" json:"changes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -482,9 +482,9 @@ func (x *CompactionComplete) GetChanges() []*CompactionChange {
 // CompactionChange is what one strategy did in a pass.
 type CompactionChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What was done.
+	// The form in which the view shows the messages since.
 	Action CompactionAction `protobuf:"varint,1,opt,name=action,proto3,enum=harness.v1.CompactionAction" json:"action,omitempty"`
-	// To which messages.
+	// The class of these messages.
 	Class MessageClass `protobuf:"varint,2,opt,name=class,proto3,enum=harness.v1.MessageClass" json:"class,omitempty"`
 	// The first message that changed.
 	FirstMessage uint64 `protobuf:"varint,3,opt,name=first_message,json=firstMessage,proto3" json:"first_message,omitempty"`
@@ -852,7 +852,7 @@ type HarnessResult struct {
 	Pending []*PendingCall `protobuf:"bytes,10,rep,name=pending,proto3" json:"pending,omitempty"`
 	// While parked: when the run resumes by itself; unset means never.
 	WakeAt *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=wake_at,json=wakeAt,proto3" json:"wake_at,omitempty"`
-	// What was made for the user: work items with an artifact of role DELIVERABLE.
+	// Products for the user: work items with an artifact of role DELIVERABLE.
 	Deliverables []*Deliverable `protobuf:"bytes,22,rep,name=deliverables,proto3" json:"deliverables,omitempty"`
 	// How much of the contract is met; unset without one.
 	Coverage *Coverage `protobuf:"bytes,23,opt,name=coverage,proto3" json:"coverage,omitempty"`

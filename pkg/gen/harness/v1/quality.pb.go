@@ -260,7 +260,7 @@ type Task struct {
 	// chat, synthesis, recommendation, drafting, full_pipeline, or a kind of the agent. Empty: a
 	// model classifies it.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	// What the work is made from, at most 200.
+	// Sources of the work, at most 200.
 	Sources []*Source `protobuf:"bytes,2,rep,name=sources,proto3" json:"sources,omitempty"`
 	// Key of what outlives runs, in the namespace: 1 to 256 characters. Default: the workspace.
 	Profile       string `protobuf:"bytes,3,opt,name=profile,proto3" json:"profile,omitempty"`
@@ -392,7 +392,7 @@ func (x *Source) GetUri() string {
 	return ""
 }
 
-// WorkKind is a kind of work and what is required of it.
+// WorkKind is a kind of work and its requirements.
 type WorkKind struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// [a-z][a-z0-9_]{0,31}; not that of a built-in kind.
@@ -421,7 +421,7 @@ type WorkKind struct {
 	Perspectives []string `protobuf:"bytes,11,rep,name=perspectives,proto3" json:"perspectives,omitempty"`
 	// The score that work gets: rqs, rec_qs, doc_qs; empty: none.
 	Score string `protobuf:"bytes,12,opt,name=score,proto3" json:"score,omitempty"`
-	// What the kind requires, in words, for the system prompt. At most 2,000 bytes.
+	// The requirements of the kind as a text for the system prompt. At most 2,000 bytes.
 	Preamble string `protobuf:"bytes,13,opt,name=preamble,proto3" json:"preamble,omitempty"`
 	// Instructions that replace prompts for the work of this kind, by id: verifier_system, healing,
 	// quality_preamble, and verifier_NAME for each of perspectives. Each has 1 to 4,096 bytes.
@@ -617,7 +617,7 @@ func (x *ArtifactCount) GetCount() uint32 {
 // Artifact is something that a run saved with save_artifact.
 type Artifact struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// a1, a2, or what the agent chose: [A-Za-z0-9_.-]{1,32}.
+	// a1, a2, or the agent's choice: [A-Za-z0-9_.-]{1,32}.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// insight, recommendation, document, or another that the kind of the work has.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
@@ -864,7 +864,7 @@ func (x *Expected) GetMinOutputChars() uint32 {
 // PlanCandidate is a way to do complex work.
 type PlanCandidate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What is done.
+	// The way, in words.
 	Description string `protobuf:"bytes,1,opt,name=description,proto3" json:"description,omitempty"`
 	// Added to the prompt.
 	PromptModifier string `protobuf:"bytes,2,opt,name=prompt_modifier,json=promptModifier,proto3" json:"prompt_modifier,omitempty"`
@@ -952,7 +952,7 @@ type QualityState struct {
 	Level string `protobuf:"bytes,2,opt,name=level,proto3" json:"level,omitempty"`
 	// What a classifier expects.
 	Expected *Expected `protobuf:"bytes,3,opt,name=expected,proto3" json:"expected,omitempty"`
-	// Percent by which the profile scales what is required. Default 100.
+	// Percent by which the profile scales the requirements. Default 100.
 	Multiplier uint32 `protobuf:"varint,4,opt,name=multiplier,proto3" json:"multiplier,omitempty"`
 	// Number of the attempt, from 1.
 	Attempt uint32 `protobuf:"varint,5,opt,name=attempt,proto3" json:"attempt,omitempty"`
@@ -980,7 +980,7 @@ type QualityState struct {
 	Usage *Usage `protobuf:"bytes,16,opt,name=usage,proto3" json:"usage,omitempty"`
 	// When the segment began.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
-	// What the segment had used when the iterations began, in millionths of a dollar.
+	// Cost of the segment when the iterations began, in millionths of a dollar.
 	CostBeforeMicroUsd int64 `protobuf:"varint,18,opt,name=cost_before_micro_usd,json=costBeforeMicroUsd,proto3" json:"cost_before_micro_usd,omitempty"`
 	// Figures of the segment's tool results.
 	Results *ToolResultFigures `protobuf:"bytes,19,opt,name=results,proto3" json:"results,omitempty"`
@@ -1287,7 +1287,7 @@ type QualityAttempt struct {
 	Answer *Content `protobuf:"bytes,6,opt,name=answer,proto3" json:"answer,omitempty"`
 	// The summary. Unset from schema 16 on, as answer.
 	Summary *Content `protobuf:"bytes,7,opt,name=summary,proto3" json:"summary,omitempty"`
-	// What was wrong, at most 20. Unset from schema 16 on, as answer.
+	// Faults that were found, at most 20. Unset from schema 16 on, as answer.
 	Issues []string `protobuf:"bytes,8,rep,name=issues,proto3" json:"issues,omitempty"`
 	// Its scores. Unset from schema 16 on, as answer.
 	Scores []*QualityScored `protobuf:"bytes,9,rep,name=scores,proto3" json:"scores,omitempty"`
@@ -1409,7 +1409,7 @@ type AttemptArtifacts struct {
 	Answer *Content `protobuf:"bytes,3,opt,name=answer,proto3" json:"answer,omitempty"`
 	// The summary; unset: none, or QualityAttempt has it.
 	Summary *Content `protobuf:"bytes,4,opt,name=summary,proto3" json:"summary,omitempty"`
-	// What was wrong, at most 20.
+	// Faults that were found, at most 20.
 	Issues []string `protobuf:"bytes,5,rep,name=issues,proto3" json:"issues,omitempty"`
 	// Its scores.
 	Scores []*QualityScored `protobuf:"bytes,6,rep,name=scores,proto3" json:"scores,omitempty"`
@@ -1540,8 +1540,8 @@ type QualityVerdict struct {
 	// The delivered answer has at least 200 words, and fewer than 3 in 10 pairs of neighbouring
 	// words are distinct.
 	Repetitive bool `protobuf:"varint,14,opt,name=repetitive,proto3" json:"repetitive,omitempty"`
-	// Entropy of the categories of what was wrong in the last 20 segments of the profile, this
-	// one included, in bits; unset if the segment was not counted in a profile.
+	// Entropy of the categories of faults in the last 20 segments of the profile, this one
+	// included, in bits; unset if the segment was not counted in a profile.
 	IssueBits *float64 `protobuf:"fixed64,15,opt,name=issue_bits,json=issueBits,proto3,oneof" json:"issue_bits,omitempty"`
 	// Time from the start of the segment to the verdict.
 	Duration *durationpb.Duration `protobuf:"bytes,16,opt,name=duration,proto3" json:"duration,omitempty"`
@@ -2010,7 +2010,7 @@ func (x *OutputSeen) GetAnswer() *AnswerFigures {
 	return nil
 }
 
-// DocumentFigures are what the form of a text is judged by.
+// DocumentFigures are the figures of the form of a text, for its score.
 type DocumentFigures struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Headings.
@@ -2092,7 +2092,7 @@ func (x *DocumentFigures) GetShortSentences() uint32 {
 	return 0
 }
 
-// AnswerFigures are what the variety of an answer is judged by.
+// AnswerFigures are the figures of the variety of an answer.
 type AnswerFigures struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Words.
@@ -2298,8 +2298,8 @@ type ProfileState struct {
 	Thumbs uint64 `protobuf:"varint,4,opt,name=thumbs,proto3" json:"thumbs,omitempty"`
 	// Issues, by category.
 	Issues map[string]uint64 `protobuf:"bytes,5,rep,name=issues,proto3" json:"issues,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// The newest verdicts that users did not share, the newest last. What is stored has at most
-	// 8, an observation at most 3.
+	// The newest verdicts that users did not share, the newest last: at most 8 in a stored
+	// profile, at most 3 in an observation.
 	Mismatches []*Mismatch `protobuf:"bytes,6,rep,name=mismatches,proto3" json:"mismatches,omitempty"`
 	// Entropy of the issue categories of the last 20 segments, in bits; of an observation only.
 	IssueBits float64 `protobuf:"fixed64,7,opt,name=issue_bits,json=issueBits,proto3" json:"issue_bits,omitempty"`
@@ -2509,7 +2509,7 @@ func (x *Prompt) GetSetBy() string {
 // StoredPrompts are the prompts of a namespace as they are stored.
 type StoredPrompts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Form of the message. A program does not change what has a later form.
+	// Form of the message. A program does not change a message of a later form.
 	Format uint32 `protobuf:"varint,1,opt,name=format,proto3" json:"format,omitempty"`
 	// By id, then tier.
 	Prompts       []*Prompt `protobuf:"bytes,2,rep,name=prompts,proto3" json:"prompts,omitempty"`
@@ -2575,7 +2575,7 @@ type Mismatch struct {
 	Answer string `protobuf:"bytes,4,opt,name=answer,proto3" json:"answer,omitempty"`
 	// Score of the verifier, 0 to 1.
 	Score float64 `protobuf:"fixed64,5,opt,name=score,proto3" json:"score,omitempty"`
-	// What the user said.
+	// The user's opinion.
 	Thumb         Thumb `protobuf:"varint,6,opt,name=thumb,proto3,enum=harness.v1.Thumb" json:"thumb,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2854,7 +2854,7 @@ func (x *ThumbedSegment) GetThumb() Thumb {
 	return Thumb_THUMB_UNSPECIFIED
 }
 
-// SegmentIssues are the categories of what was wrong with a segment.
+// SegmentIssues are the categories of faults of a segment.
 type SegmentIssues struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Categories, each once.
@@ -2913,7 +2913,7 @@ type ProfileChange struct {
 	Segment uint32 `protobuf:"varint,4,opt,name=segment,proto3" json:"segment,omitempty"`
 	// Tier of the run, for which prompts are read with the profile.
 	Tier string `protobuf:"bytes,7,opt,name=tier,proto3" json:"tier,omitempty"`
-	// What is done.
+	// The change.
 	//
 	// Types that are valid to be assigned to Change:
 	//
@@ -3037,7 +3037,7 @@ type ProfileCount struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Score of the verifier, 0 to 1; unset if none answered.
 	Score *float64 `protobuf:"fixed64,1,opt,name=score,proto3,oneof" json:"score,omitempty"`
-	// Categories of what was wrong, each once.
+	// Categories of the faults, each once.
 	Issues        []string `protobuf:"bytes,2,rep,name=issues,proto3" json:"issues,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3090,7 +3090,7 @@ func (x *ProfileCount) GetIssues() []string {
 // ProfileThumb stores feedback.
 type ProfileThumb struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What the user said.
+	// The user's opinion.
 	Thumb Thumb `protobuf:"varint,1,opt,name=thumb,proto3,enum=harness.v1.Thumb" json:"thumb,omitempty"`
 	// Score of the verifier, 0 to 1; unset if none answered.
 	Score *float64 `protobuf:"fixed64,2,opt,name=score,proto3,oneof" json:"score,omitempty"`
@@ -3173,7 +3173,7 @@ type QualityComplexity struct {
 	WorkflowType string `protobuf:"bytes,4,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
 	// How sure the classifier is of the kind, 0 to 1; 1 if it was given.
 	Confidence float64 `protobuf:"fixed64,5,opt,name=confidence,proto3" json:"confidence,omitempty"`
-	// What is expected beyond the kind's own requirements; unset: nothing.
+	// Requirements beyond those of the kind; unset: none.
 	Expected *Expected `protobuf:"bytes,6,opt,name=expected,proto3" json:"expected,omitempty"`
 	// Why the kind is chat without a model that named it; begins with [is_fallback]. Empty: the kind
 	// was given, or a model named it.
@@ -3352,14 +3352,14 @@ func (x *QualityPlanSelected) GetReason() string {
 	return ""
 }
 
-// QualityAlert reports what the monitor has found in the text of the agent.
+// QualityAlert reports a fault that the monitor has found in the text of the agent.
 type QualityAlert struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// critical or warning.
 	Severity string `protobuf:"bytes,1,opt,name=severity,proto3" json:"severity,omitempty"`
 	// Characters of the text that were checked: 500, 2000 or 5000.
 	Checkpoint uint32 `protobuf:"varint,2,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
-	// What is wrong.
+	// The fault.
 	Issue string `protobuf:"bytes,3,opt,name=issue,proto3" json:"issue,omitempty"`
 	// What to do.
 	Suggestion    string `protobuf:"bytes,4,opt,name=suggestion,proto3" json:"suggestion,omitempty"`
@@ -3432,11 +3432,11 @@ type QualityContract struct {
 	Passed bool `protobuf:"varint,1,opt,name=passed,proto3" json:"passed,omitempty"`
 	// Share of the checks that passed, 0 to 1.
 	Score float64 `protobuf:"fixed64,2,opt,name=score,proto3" json:"score,omitempty"`
-	// What is missing, with figures.
+	// The requirements that are not met, with figures.
 	Issues []string `protobuf:"bytes,3,rep,name=issues,proto3" json:"issues,omitempty"`
 	// Artifacts by kind.
 	ArtifactCounts map[string]uint32 `protobuf:"bytes,4,rep,name=artifact_counts,json=artifactCounts,proto3" json:"artifact_counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// What was checked, in one line.
+	// The checks and their results, in one line.
 	Reasoning string `protobuf:"bytes,5,opt,name=reasoning,proto3" json:"reasoning,omitempty"`
 	// Number of the attempt.
 	Attempt       uint32 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"`
@@ -3523,9 +3523,9 @@ type QualityVerified struct {
 	Passed bool `protobuf:"varint,1,opt,name=passed,proto3" json:"passed,omitempty"`
 	// 0 to 1.
 	Score float64 `protobuf:"fixed64,2,opt,name=score,proto3" json:"score,omitempty"`
-	// What is wrong, at most 10 a verifier.
+	// The faults, at most 10 a verifier.
 	Issues []string `protobuf:"bytes,3,rep,name=issues,proto3" json:"issues,omitempty"`
-	// What the verifier says; begins with [is_fallback] if none answered.
+	// The verifier's opinion; begins with [is_fallback] if none answered.
 	Feedback string `protobuf:"bytes,4,opt,name=feedback,proto3" json:"feedback,omitempty"`
 	// The verifiers and what each gave, in one line.
 	Reasoning string `protobuf:"bytes,5,opt,name=reasoning,proto3" json:"reasoning,omitempty"`
@@ -3780,7 +3780,7 @@ type QualityDegraded struct {
 	BestScore float64 `protobuf:"fixed64,2,opt,name=best_score,json=bestScore,proto3" json:"best_score,omitempty"`
 	// Kind of the work.
 	WorkflowType string `protobuf:"bytes,3,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
-	// What was wrong with the best.
+	// The faults of the best attempt.
 	Issues        []string `protobuf:"bytes,4,rep,name=issues,proto3" json:"issues,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3939,7 +3939,7 @@ type QualityProfile struct {
 	FeedbackRate float64 `protobuf:"fixed64,4,opt,name=feedback_rate,json=feedbackRate,proto3" json:"feedback_rate,omitempty"`
 	// The three commonest categories of issues.
 	CommonIssues []string `protobuf:"bytes,5,rep,name=common_issues,json=commonIssues,proto3" json:"common_issues,omitempty"`
-	// Factor of what is required: 0.85, 1 or 1.15.
+	// Factor of the requirements: 0.85, 1 or 1.15.
 	QualityMultiplier float64 `protobuf:"fixed64,6,opt,name=quality_multiplier,json=qualityMultiplier,proto3" json:"quality_multiplier,omitempty"`
 	// Why the profile could not be read or changed: the other fields are those of a new one.
 	// Empty: it could.
@@ -4038,7 +4038,7 @@ type QualityMilestone struct {
 	TotalRuns uint64 `protobuf:"varint,3,opt,name=total_runs,json=totalRuns,proto3" json:"total_runs,omitempty"`
 	// For people.
 	Description string `protobuf:"bytes,4,opt,name=description,proto3" json:"description,omitempty"`
-	// Factor of what is required.
+	// Factor of the requirements.
 	QualityMultiplier float64 `protobuf:"fixed64,5,opt,name=quality_multiplier,json=qualityMultiplier,proto3" json:"quality_multiplier,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache

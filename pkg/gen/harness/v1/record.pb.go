@@ -442,7 +442,7 @@ type Step struct {
 	Snapshot *Snapshot `protobuf:"bytes,3,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	// Changes of phase in this step, in order.
 	PhaseChanges []*PhaseChange `protobuf:"bytes,4,rep,name=phase_changes,json=phaseChanges,proto3" json:"phase_changes,omitempty"`
-	// What the decision saw of the world outside.
+	// The observations that the decision has read.
 	Observed []*Observation `protobuf:"bytes,5,rep,name=observed,proto3" json:"observed,omitempty"`
 	// The message.
 	//
@@ -637,7 +637,7 @@ type Observation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The key, such as inbox or environment.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// What was seen.
+	// The observed value.
 	//
 	// Types that are valid to be assigned to Value:
 	//
@@ -1068,7 +1068,7 @@ func (*Observation_Profile) isObservation_Value() {}
 
 func (*Observation_Mcp) isObservation_Value() {}
 
-// WorktreeState is what the tool host has made for a run that works in a worktree.
+// WorktreeState is the worktree that the tool host has made for a run.
 type WorktreeState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Absolute path; empty if there is none.
@@ -1499,7 +1499,7 @@ type SummaryState struct {
 	Summary *SummaryRef `protobuf:"bytes,2,opt,name=summary,proto3" json:"summary,omitempty"`
 	// Why there is none, one line.
 	Error string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
-	// What the job used.
+	// Usage of the job.
 	Usage         *Usage `protobuf:"bytes,4,opt,name=usage,proto3" json:"usage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2213,12 +2213,12 @@ type ModelRetried struct {
 	// The model is not called again in this step: its tries are used up, or it
 	// refused. A worker that takes the turn over does not ask it either.
 	Last bool `protobuf:"varint,5,opt,name=last,proto3" json:"last,omitempty"`
-	// What the failure makes of the turn when no other model answers.
+	// The kind of failure of the turn when no other model answers.
 	Kind TurnErrorKind `protobuf:"varint,6,opt,name=kind,proto3,enum=harness.v1.TurnErrorKind" json:"kind,omitempty"`
 	// The change of later requests that the provider asked for. Set: this was no try,
 	// and the request is sent again without a wait.
 	Adjustment *ModelAdjustment `protobuf:"bytes,7,opt,name=adjustment,proto3" json:"adjustment,omitempty"`
-	// What the try used, if it is charged: an answer that was a refusal.
+	// Usage of the try, if it is charged: an answer that was a refusal.
 	Usage *Usage `protobuf:"bytes,8,opt,name=usage,proto3" json:"usage,omitempty"`
 	// Tokens of the request as the provider counted them when it refused it as too long;
 	// 0: it named no number.
@@ -2339,7 +2339,7 @@ func (x *ModelRetried) GetKeyMissing() bool {
 	return false
 }
 
-// PreparedCall is a call with what was decided of it.
+// PreparedCall is a call with the decisions on it.
 type PreparedCall struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call.
@@ -2384,10 +2384,10 @@ type PreparedCall struct {
 	Guarded bool `protobuf:"varint,18,opt,name=guarded,proto3" json:"guarded,omitempty"`
 	// work_complete in a run with an output schema: what it was given.
 	Completion *Completion `protobuf:"bytes,30,opt,name=completion,proto3" json:"completion,omitempty"`
-	// The tool wait: what the call waits for.
+	// The tool wait: the time or event that the call waits for.
 	Wait *WaitState `protobuf:"bytes,31,opt,name=wait,proto3" json:"wait,omitempty"`
-	// Calls of sub-agents, agent_wait and delegate: what the call wants. Unset for calls of
-	// sub-agents with a prompt alone.
+	// Calls of sub-agents, agent_wait and delegate: how the call delegates, its runs and its
+	// tasks. Unset for calls of sub-agents with a prompt alone.
 	Delegation    *Delegation `protobuf:"bytes,32,opt,name=delegation,proto3" json:"delegation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2577,7 +2577,7 @@ type Completion struct {
 	Summary *Content `protobuf:"bytes,1,opt,name=summary,proto3" json:"summary,omitempty"`
 	// The output as JSON; unset if it is missing or does not fit the schema.
 	Output *Content `protobuf:"bytes,2,opt,name=output,proto3" json:"output,omitempty"`
-	// What is wrong with the output: up to three findings with their places; empty if it fits.
+	// Faults of the output: up to three findings with their places; empty if it fits.
 	Problem       string `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2635,7 +2635,7 @@ func (x *Completion) GetProblem() string {
 }
 
 // ModelResponded records the model's answer, which the same record appends to
-// the conversation, and what was decided of its calls.
+// the conversation, and the decisions on its calls.
 type ModelResponded struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// PROVIDER:NAME that answered.
@@ -2668,7 +2668,7 @@ type ModelResponded struct {
 	CountedTokens uint32 `protobuf:"varint,13,opt,name=counted_tokens,json=countedTokens,proto3" json:"counted_tokens,omitempty"`
 	// Artifacts as save_artifact has left them.
 	Artifacts []*Artifact `protobuf:"bytes,14,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
-	// What the monitor has found in the text.
+	// The alerts of the monitor about the text.
 	Alerts []*QualityAlert `protobuf:"bytes,15,rep,name=alerts,proto3" json:"alerts,omitempty"`
 	// Code points of the text, where the monitor reads it.
 	TextChars uint64 `protobuf:"varint,16,opt,name=text_chars,json=textChars,proto3" json:"text_chars,omitempty"`
@@ -2945,7 +2945,7 @@ type ToolFinished struct {
 	Hooks *HookState `protobuf:"bytes,5,opt,name=hooks,proto3" json:"hooks,omitempty"`
 	// The background command that it started; unset: none.
 	Background *BackgroundCommand `protobuf:"bytes,6,opt,name=background,proto3" json:"background,omitempty"`
-	// INPUT_REQUIRED: what the server asks. Unset otherwise.
+	// INPUT_REQUIRED: the question of the server. Unset otherwise.
 	Question      *ServerQuestion `protobuf:"bytes,7,opt,name=question,proto3" json:"question,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -344,7 +344,7 @@ func (x *AgentSpec) GetPolicies() []*ToolPolicy {
 // first record and never changes.
 type RunSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What the agent is to achieve; not empty.
+	// The task of the agent as text; not empty.
 	Goal *Content `protobuf:"bytes,1,opt,name=goal,proto3" json:"goal,omitempty"`
 	// The persona.
 	Agent *AgentSpec `protobuf:"bytes,2,opt,name=agent,proto3" json:"agent,omitempty"`
@@ -357,7 +357,7 @@ type RunSpec struct {
 	Config *LoopConfig `protobuf:"bytes,5,opt,name=config,proto3" json:"config,omitempty"`
 	// Tools that the client runs itself, at most 64; origin CLIENT or unset.
 	ClientTools []*ToolSpec `protobuf:"bytes,6,rep,name=client_tools,json=clientTools,proto3" json:"client_tools,omitempty"`
-	// What has to be there before the run counts as done; unset: work_complete alone
+	// The outputs that must exist before the run counts as done; unset: work_complete alone
 	// decides.
 	Contract *TaskContract `protobuf:"bytes,7,opt,name=contract,proto3" json:"contract,omitempty"`
 	// Images and documents that belong to the goal; at most 20.

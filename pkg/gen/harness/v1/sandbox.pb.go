@@ -29,7 +29,7 @@ type SandboxLevel int32
 const (
 	// The highest level that works on the tool host.
 	SandboxLevel_SANDBOX_LEVEL_UNSPECIFIED SandboxLevel = 0
-	// Nothing: a command can do what the user of the tool host can do.
+	// Nothing: a command has all rights of the user of the tool host.
 	SandboxLevel_SANDBOX_LEVEL_OFF SandboxLevel = 1
 	// The kernel refuses what leads out: Landlock, a filter of system calls, limits.
 	SandboxLevel_SANDBOX_LEVEL_KERNEL SandboxLevel = 2
@@ -540,7 +540,7 @@ type SandboxProblem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The field of LoopConfig that cannot be followed, such as sandbox.read[0].
 	Field string `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
-	// What is wrong and what to do, on one line.
+	// The problem and its remedy, on one line.
 	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -425,7 +425,7 @@ type Snapshot struct {
 	ContinuationCount uint32 `protobuf:"varint,15,opt,name=continuation_count,json=continuationCount,proto3" json:"continuation_count,omitempty"`
 	// Rejections for a missing work_complete in this segment.
 	WorkCompleteRetries uint32 `protobuf:"varint,16,opt,name=work_complete_retries,json=workCompleteRetries,proto3" json:"work_complete_retries,omitempty"`
-	// What the segment and the run have used up.
+	// Usage of the segment and of the run.
 	Spent *Spent `protobuf:"bytes,17,opt,name=spent,proto3" json:"spent,omitempty"`
 	// The turn that is under way or ended last.
 	Turn *TurnState `protobuf:"bytes,18,opt,name=turn,proto3" json:"turn,omitempty"`
@@ -470,23 +470,23 @@ type Snapshot struct {
 	ClientTools *Content `protobuf:"bytes,36,opt,name=client_tools,json=clientTools,proto3" json:"client_tools,omitempty"`
 	// No person can answer questions.
 	Autonomous bool `protobuf:"varint,37,opt,name=autonomous,proto3" json:"autonomous,omitempty"`
-	// When the run was deleted; nothing follows such a step, and what is stored of
-	// the run goes away. Unset otherwise.
+	// When the run was deleted; nothing follows such a step, and the records and blobs of
+	// the run are erased. Unset otherwise.
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,38,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	// Hashes of the ids of the inbox items that answered answered_calls, in the same
 	// places; 0 where it was none.
 	AnsweredBy []uint64 `protobuf:"fixed64,39,rep,packed,name=answered_by,json=answeredBy,proto3" json:"answered_by,omitempty"`
 	// The work; unset when the agent has no work items.
 	WorkItemLedger *WorkItemLedger `protobuf:"bytes,61,opt,name=work_item_ledger,json=workItemLedger,proto3" json:"work_item_ledger,omitempty"`
-	// What has to be there before the run counts as done; unset without a contract.
+	// The outputs that must exist before the run counts as done; unset without a contract.
 	TaskContract *TaskContract `protobuf:"bytes,62,opt,name=task_contract,json=taskContract,proto3" json:"task_contract,omitempty"`
 	// The status of the contract; unset without one.
 	CoverageLedger *CoverageLedger `protobuf:"bytes,63,opt,name=coverage_ledger,json=coverageLedger,proto3" json:"coverage_ledger,omitempty"`
-	// What the detection of stalls remembers.
+	// State of the detection of stalls.
 	ProgressTracker *ProgressTracker `protobuf:"bytes,64,opt,name=progress_tracker,json=progressTracker,proto3" json:"progress_tracker,omitempty"`
 	// The mode of work; empty means execute.
 	Mode string `protobuf:"bytes,65,opt,name=mode,proto3" json:"mode,omitempty"`
-	// What the detection of loops remembers.
+	// State of the detection of loops.
 	DoomLoop *DoomLoop `protobuf:"bytes,66,opt,name=doom_loop,json=doomLoop,proto3" json:"doom_loop,omitempty"`
 	// What hooks want of the rest of the loop.
 	Hooks *HookState `protobuf:"bytes,67,opt,name=hooks,proto3" json:"hooks,omitempty"`
@@ -496,7 +496,7 @@ type Snapshot struct {
 	ToolUsage []*ToolUsage `protobuf:"bytes,69,rep,name=tool_usage,json=toolUsage,proto3" json:"tool_usage,omitempty"`
 	// What calls did, by the annotations of their tools.
 	Activity *Activity `protobuf:"bytes,70,opt,name=activity,proto3" json:"activity,omitempty"`
-	// What the agent is made of: policy, rules, hooks and modes.
+	// The definition of the agent: policy, rules, hooks and modes.
 	Definition *Definition `protobuf:"bytes,71,opt,name=definition,proto3" json:"definition,omitempty"`
 	// The instruction files that the model has seen; at most 16.
 	InstructionFiles []*FileDigest `protobuf:"bytes,72,rep,name=instruction_files,json=instructionFiles,proto3" json:"instruction_files,omitempty"`
@@ -535,7 +535,7 @@ type Snapshot struct {
 	// The output that work_complete was given last in this segment, as JSON; unset without an
 	// output schema, and unless it fits.
 	Output *Content `protobuf:"bytes,92,opt,name=output,proto3" json:"output,omitempty"`
-	// What is wrong with the last output; empty if it fits, or if none was given.
+	// Faults of the last output; empty if it fits, or if none was given.
 	OutputProblem string `protobuf:"bytes,93,opt,name=output_problem,json=outputProblem,proto3" json:"output_problem,omitempty"`
 	// Rejections for a missing or wrong output in this segment.
 	OutputRejections uint32 `protobuf:"varint,94,opt,name=output_rejections,json=outputRejections,proto3" json:"output_rejections,omitempty"`
@@ -545,7 +545,7 @@ type Snapshot struct {
 	Parent *Parent `protobuf:"bytes,96,opt,name=parent,proto3" json:"parent,omitempty"`
 	// The children of all segments, in the order of their calls; at most 64 in a segment.
 	Children []*Child `protobuf:"bytes,97,rep,name=children,proto3" json:"children,omitempty"`
-	// What the run does once its children are idle; unset: they may work.
+	// The stop that follows once its children are idle; unset: they may work.
 	Stopping *Stopping `protobuf:"bytes,98,opt,name=stopping,proto3" json:"stopping,omitempty"`
 	// Graphs of tasks at work.
 	Graphs []*Graph `protobuf:"bytes,99,rep,name=graphs,proto3" json:"graphs,omitempty"`
@@ -558,7 +558,7 @@ type Snapshot struct {
 	Quality *QualityState `protobuf:"bytes,101,opt,name=quality,proto3" json:"quality,omitempty"`
 	// The task; unset without one.
 	Task *Task `protobuf:"bytes,102,opt,name=task,proto3" json:"task,omitempty"`
-	// What the caller that started the run was entitled to; sorted, at most 32.
+	// Entitlements of the caller that started the run; sorted, at most 32.
 	Entitlements []string `protobuf:"bytes,104,rep,name=entitlements,proto3" json:"entitlements,omitempty"`
 	// The tier of that caller; empty: default.
 	Tier string `protobuf:"bytes,105,opt,name=tier,proto3" json:"tier,omitempty"`
@@ -571,7 +571,7 @@ type Snapshot struct {
 	// Files that calls of the run and of all below it have changed, as far as their records tell.
 	// Only for a run with a parent, which gets them with its result.
 	ChangedFiles *ChangedFiles `protobuf:"bytes,103,opt,name=changed_files,json=changedFiles,proto3" json:"changed_files,omitempty"`
-	// What the view of the conversation leaves out; unset: nothing, ever.
+	// The messages that the view of the conversation leaves out or shortens; unset: none, ever.
 	CompactionPlan *CompactionPlan `protobuf:"bytes,40,opt,name=compaction_plan,json=compactionPlan,proto3" json:"compaction_plan,omitempty"`
 	// Digest of the tools of the last request, which is also that of the blob that holds
 	// them; empty before.
@@ -1470,8 +1470,8 @@ func (x *BackgroundCommand) GetStartTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// TraceState is the trace state of a run: the parents of the next spans, and what is
-// needed to make spans that cross processes when they end. A run has one trace per
+// TraceState is the trace state of a run: the parents of the next spans, and the starts
+// of spans that may end in another process. A run has one trace per
 // 100 turns, its chapters; the ids of all but the first are derived from the first.
 type TraceState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1841,16 +1841,16 @@ type PendingCall struct {
 	// Approvals and reviews: what a person is shown. Unset for other calls, and in runs that
 	// were parked by earlier versions.
 	Preview *CallPreview `protobuf:"bytes,18,opt,name=preview,proto3" json:"preview,omitempty"`
-	// What the person who approved the call changed in its arguments, with which its result
-	// begins; empty: nothing.
+	// Changes that the approving person made in the arguments, with which the result of the
+	// call begins; empty: none.
 	Changes string `protobuf:"bytes,19,opt,name=changes,proto3" json:"changes,omitempty"`
 	// Questions of a server of tools: what it asks and, once the call is approved to continue, the
 	// answers. Unset for other calls.
 	Question *ServerQuestion `protobuf:"bytes,20,opt,name=question,proto3" json:"question,omitempty"`
-	// The tool wait: what the call waits for.
+	// The tool wait: the time or event that the call waits for.
 	Wait *WaitState `protobuf:"bytes,30,opt,name=wait,proto3" json:"wait,omitempty"`
-	// Calls of sub-agents, agent_wait and delegate: what the call wants. Unset for calls of
-	// sub-agents with a prompt alone.
+	// Calls of sub-agents, agent_wait and delegate: how the call delegates, its runs and its
+	// tasks. Unset for calls of sub-agents with a prompt alone.
 	Delegation *Delegation `protobuf:"bytes,31,opt,name=delegation,proto3" json:"delegation,omitempty"`
 	// The run that waits, if that is one below the run of the request; else empty. Filled
 	// on delivery, empty when stored.
@@ -2243,7 +2243,7 @@ func (x *WaitState) GetUrl() string {
 	return ""
 }
 
-// Spent is what was used up.
+// Spent is the usage of budgets, in a segment and in the run.
 type Spent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Tool calls in the segment.

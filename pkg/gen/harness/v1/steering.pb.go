@@ -247,7 +247,7 @@ type Definition struct {
 	// Policies of the definitions of sub-agents: of their decisions and that of tools the strictest counts.
 	Policies []*ToolPolicy `protobuf:"bytes,19,rep,name=policies,proto3" json:"policies,omitempty"`
 	// This message as encoded protobuf, in a blob, once it is too large to travel. Set
-	// together with the other fields: they are what is stored there.
+	// together with the other fields: the blob has the same ones.
 	Stored        *Content `protobuf:"bytes,15,opt,name=stored,proto3" json:"stored,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -388,7 +388,7 @@ func (x *Definition) GetStored() *Content {
 	return nil
 }
 
-// DoomLoop is what the detection of loops remembers.
+// DoomLoop is the state of the detection of loops.
 type DoomLoop struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Signatures of the last 30 calls of the segment, oldest first: tool, arguments
@@ -481,7 +481,7 @@ func (x *DoomLoop) GetToldWait() bool {
 	return false
 }
 
-// ProgressTracker is what the detection of stalls remembers.
+// ProgressTracker is the state of the detection of stalls.
 type ProgressTracker struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Fingerprints of progress after the last turns with calls, oldest first, at most

@@ -30,7 +30,7 @@ type SubAgent struct {
 	// of explore, task, document, code_review, general_purpose and research without
 	// instructions is built in; other fields then replace those of the built-in one.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// What the parent's model reads of it; at most 1 KiB.
+	// Its description for the parent's model; at most 1 KiB.
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
 	// Its part of the system prompt; at most 64 KiB.
 	Instructions string `protobuf:"bytes,3,opt,name=instructions,proto3" json:"instructions,omitempty"`
@@ -50,7 +50,7 @@ type SubAgent struct {
 	MaxTurns *uint32 `protobuf:"varint,9,opt,name=max_turns,json=maxTurns,proto3,oneof" json:"max_turns,omitempty"`
 	// What it may use up; a parent's budget is never exceeded. Unset: no separate limit.
 	Budgets *Budgets `protobuf:"bytes,10,opt,name=budgets,proto3" json:"budgets,omitempty"`
-	// What has to be there before its work counts as done.
+	// The outputs that must exist before its work counts as done.
 	Contract *TaskContract `protobuf:"bytes,11,opt,name=contract,proto3" json:"contract,omitempty"`
 	// How long a call waits, waits for people included. Unset: without end.
 	Deadline *durationpb.Duration `protobuf:"bytes,12,opt,name=deadline,proto3" json:"deadline,omitempty"`

@@ -143,7 +143,7 @@ func (ToolOrigin) EnumDescriptor() ([]byte, []int) {
 	return file_harness_v1_tool_proto_rawDescGZIP(), []int{1}
 }
 
-// ToolDecision is what the policy says of a call.
+// ToolDecision is the policy's decision on a call.
 type ToolDecision int32
 
 const (
@@ -205,7 +205,7 @@ type ToolSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Matches [A-Za-z0-9_-]{1,64}.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// What the model reads about it.
+	// Its description for the model.
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
 	// JSON Schema (2020-12) of the arguments; always an object.
 	ParametersSchema string `protobuf:"bytes,3,opt,name=parameters_schema,json=parametersSchema,proto3" json:"parameters_schema,omitempty"`
@@ -338,8 +338,8 @@ func (x *ClientTools) GetTools() []*ToolSpec {
 	return nil
 }
 
-// ToolAnnotations is what the harness knows of a tool beyond its schema. Rules
-// speak of these and never of tool names.
+// ToolAnnotations are the effects of a tool and the treatment of its results.
+// Rules speak of these and never of tool names.
 type ToolAnnotations struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Reads content that the agent works with.

@@ -156,7 +156,7 @@ type FinishServerSignInRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As in StartServerSignInRequest.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// What the browser has returned.
+	// The parameters with which the browser was redirected.
 	Returned      *SignInReturn `protobuf:"bytes,2,opt,name=returned,proto3" json:"returned,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -532,7 +532,7 @@ type DescribeHostResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tools, in the order in which the model is to see them.
 	Tools []*ToolSpec `protobuf:"bytes,1,rep,name=tools,proto3" json:"tools,omitempty"`
-	// Names the ledger; another one means that what was started is not known.
+	// Names the ledger; another one means that the calls of this one are unknown.
 	// It is PLACE-RANDOM: a host with the same place and another random part has
 	// replaced the one before it, whose ledger is lost.
 	LedgerId string `protobuf:"bytes,2,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
@@ -1189,7 +1189,7 @@ type ExecuteToolResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How it ended.
 	Outcome ToolOutcome `protobuf:"varint,1,opt,name=outcome,proto3,enum=harness.v1.ToolOutcome" json:"outcome,omitempty"`
-	// What the model is to read.
+	// The text for the model.
 	Result string `protobuf:"bytes,2,opt,name=result,proto3" json:"result,omitempty"`
 	// The result is an error.
 	IsError bool `protobuf:"varint,3,opt,name=is_error,json=isError,proto3" json:"is_error,omitempty"`
@@ -1205,7 +1205,7 @@ type ExecuteToolResponse struct {
 	SandboxLevel SandboxLevel `protobuf:"varint,8,opt,name=sandbox_level,json=sandboxLevel,proto3,enum=harness.v1.SandboxLevel" json:"sandbox_level,omitempty"`
 	// The background command that it started; unset: none.
 	Background *BackgroundCommand `protobuf:"bytes,9,opt,name=background,proto3" json:"background,omitempty"`
-	// INPUT_REQUIRED: what the server asks, inline. Unset otherwise.
+	// INPUT_REQUIRED: the question of the server, inline. Unset otherwise.
 	Question      *ServerQuestion `protobuf:"bytes,10,opt,name=question,proto3" json:"question,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1642,7 +1642,7 @@ func (x *ProposedCall) GetArguments() string {
 	return ""
 }
 
-// InspectWorkspaceResponse is what has changed.
+// InspectWorkspaceResponse lists the changes in a workspace.
 type InspectWorkspaceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Files that calls of the run have changed, and, where the workspace is a git
@@ -1652,7 +1652,7 @@ type InspectWorkspaceResponse struct {
 	InstructionFiles []*InstructionFile `protobuf:"bytes,2,rep,name=instruction_files,json=instructionFiles,proto3" json:"instruction_files,omitempty"`
 	// The states of the background commands in the request.
 	Background []*BackgroundState `protobuf:"bytes,3,rep,name=background,proto3" json:"background,omitempty"`
-	// What the proposed calls would change, in their order; only files and note are set.
+	// The changes that the proposed calls would make, in their order; only files and note are set.
 	Previews      []*CallPreview `protobuf:"bytes,4,rep,name=previews,proto3" json:"previews,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1791,7 +1791,7 @@ type CheckFileResponse struct {
 	Digest string `protobuf:"bytes,3,opt,name=digest,proto3" json:"digest,omitempty"`
 	// Bytes.
 	Size uint64 `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
-	// Its text, as far as asked for; what is no UTF-8 is replaced.
+	// Its text, as far as asked for; bytes that are no UTF-8 are replaced.
 	Text string `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`
 	// The text is not all of it.
 	Truncated     bool `protobuf:"varint,6,opt,name=truncated,proto3" json:"truncated,omitempty"`

@@ -53,10 +53,10 @@ type ToolHostServiceClient interface {
 	// running one or returns its result. A failing tool is a result, not an
 	// error; errors are INVALID_ARGUMENT and UNAVAILABLE only.
 	ExecuteTool(ctx context.Context, in *ExecuteToolRequest, opts ...grpc.CallOption) (*ExecuteToolResponse, error)
-	// ReadCallOutput returns what the command of a running call has printed, for people who
-	// watch. It has no effect on the call, and a response that is lost is no loss for it.
+	// ReadCallOutput returns output of the command of a running call, for people who watch. It
+	// has no effect on the call, and a response that is lost is no loss for it.
 	ReadCallOutput(ctx context.Context, in *ReadCallOutputRequest, opts ...grpc.CallOption) (*ReadCallOutputResponse, error)
-	// InspectWorkspace returns what has changed in a workspace since a run started.
+	// InspectWorkspace returns the changes in a workspace since a run started.
 	InspectWorkspace(ctx context.Context, in *InspectWorkspaceRequest, opts ...grpc.CallOption) (*InspectWorkspaceResponse, error)
 	// CheckFile looks at a file of a workspace for the harness.
 	CheckFile(ctx context.Context, in *CheckFileRequest, opts ...grpc.CallOption) (*CheckFileResponse, error)
@@ -276,10 +276,10 @@ type ToolHostServiceServer interface {
 	// running one or returns its result. A failing tool is a result, not an
 	// error; errors are INVALID_ARGUMENT and UNAVAILABLE only.
 	ExecuteTool(context.Context, *ExecuteToolRequest) (*ExecuteToolResponse, error)
-	// ReadCallOutput returns what the command of a running call has printed, for people who
-	// watch. It has no effect on the call, and a response that is lost is no loss for it.
+	// ReadCallOutput returns output of the command of a running call, for people who watch. It
+	// has no effect on the call, and a response that is lost is no loss for it.
 	ReadCallOutput(context.Context, *ReadCallOutputRequest) (*ReadCallOutputResponse, error)
-	// InspectWorkspace returns what has changed in a workspace since a run started.
+	// InspectWorkspace returns the changes in a workspace since a run started.
 	InspectWorkspace(context.Context, *InspectWorkspaceRequest) (*InspectWorkspaceResponse, error)
 	// CheckFile looks at a file of a workspace for the harness.
 	CheckFile(context.Context, *CheckFileRequest) (*CheckFileResponse, error)

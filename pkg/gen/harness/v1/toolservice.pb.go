@@ -148,7 +148,7 @@ type ToolServiceTool struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Unique in the service; 1 to 256 bytes. Models call the tool SERVICE__NAME.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// What the model reads about it. More than 4 KiB are cut.
+	// Its description for the model. More than 4 KiB are cut.
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
 	// JSON Schema of the arguments, an object. Empty: there are none. With the description at most
 	// 256 KiB.
@@ -500,7 +500,7 @@ func (*ToolServiceExecuteResponse_Result) isToolServiceExecuteResponse_Value() {
 // ToolServiceResult is how a call ended.
 type ToolServiceResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What the model reads.
+	// The text for the model.
 	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
 	// The tool failed; text is why.
 	IsError bool `protobuf:"varint,2,opt,name=is_error,json=isError,proto3" json:"is_error,omitempty"`

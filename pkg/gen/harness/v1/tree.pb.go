@@ -275,8 +275,8 @@ type Child struct {
 	Agent string `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
 	// It may change files of the workspace: it does not work next to another one that may.
 	Writes bool `protobuf:"varint,4,opt,name=writes,proto3" json:"writes,omitempty"`
-	// What is wanted of it. Repair sends it at each step of the parent to park or end, until
-	// a report confirms it.
+	// The order to it. Repair sends it at each step of the parent to park or end, until a
+	// report confirms it.
 	Want ChildWant `protobuf:"varint,5,opt,name=want,proto3,enum=harness.v1.ChildWant" json:"want,omitempty"`
 	// Number of that order, from 1 for the start; 0 before.
 	Order uint32 `protobuf:"varint,6,opt,name=order,proto3" json:"order,omitempty"`
@@ -666,7 +666,7 @@ func (x *Graph) GetSwarm() *SwarmWork {
 	return nil
 }
 
-// SwarmWork is what is kept of a swarm at work.
+// SwarmWork is the state of a swarm at work.
 type SwarmWork struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Sources of the task.

@@ -199,7 +199,7 @@ func (ArtifactRole) EnumDescriptor() ([]byte, []int) {
 // WorkItem is a piece of the work.
 type WorkItem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Short and stable in a run: w1, w2, or what the agent chose. Matches
+	// Short and stable in a run: w1, w2, or the agent's choice. Matches
 	// [A-Za-z0-9_.-]{1,32}.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// At most 120 bytes.
@@ -212,7 +212,7 @@ type WorkItem struct {
 	Notes string `protobuf:"bytes,5,opt,name=notes,proto3" json:"notes,omitempty"`
 	// What its artifact is for, or is going to be for.
 	Role ArtifactRole `protobuf:"varint,6,opt,name=role,proto3,enum=harness.v1.ArtifactRole" json:"role,omitempty"`
-	// What was made; unset before.
+	// The product; unset before it is made.
 	Artifact *Content `protobuf:"bytes,7,opt,name=artifact,proto3" json:"artifact,omitempty"`
 	// SHA-256 of the artifact in lower-case hexadecimal; empty without one.
 	ArtifactDigest string `protobuf:"bytes,8,opt,name=artifact_digest,json=artifactDigest,proto3" json:"artifact_digest,omitempty"`
@@ -220,7 +220,7 @@ type WorkItem struct {
 	RequiresRevision bool `protobuf:"varint,9,opt,name=requires_revision,json=requiresRevision,proto3" json:"requires_revision,omitempty"`
 	// The item that this one revises; empty for others.
 	RevisionOf string `protobuf:"bytes,10,opt,name=revision_of,json=revisionOf,proto3" json:"revision_of,omitempty"`
-	// Role CONTROL with an artifact: what the artifact says.
+	// Role CONTROL with an artifact: the verdict of the artifact.
 	Control       *ControlVerdict `protobuf:"bytes,11,opt,name=control,proto3" json:"control,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -333,7 +333,7 @@ func (x *WorkItem) GetControl() *ControlVerdict {
 	return nil
 }
 
-// ControlVerdict is what a control artifact says.
+// ControlVerdict is the verdict of a control artifact.
 type ControlVerdict struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its verdict is pass.
@@ -396,15 +396,15 @@ type WorkItemLedger struct {
 	Items []*WorkItem `protobuf:"bytes,1,rep,name=items,proto3" json:"items,omitempty"`
 	// Number of the last id that was made up.
 	LastNumber uint32 `protobuf:"varint,2,opt,name=last_number,json=lastNumber,proto3" json:"last_number,omitempty"`
-	// This message as encoded protobuf, in a blob. Set together with the items: they
-	// are what is stored there. Code that changes them clears it.
+	// This message as encoded protobuf, in a blob. Set together with the items: the blob has
+	// the same ones. Code that changes them clears it.
 	Stored *Content `protobuf:"bytes,3,opt,name=stored,proto3" json:"stored,omitempty"`
-	// What save_artifact has stored, in order, at most 200.
+	// Artifacts of save_artifact, in order, at most 200.
 	Artifacts []*Artifact `protobuf:"bytes,4,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
 	// Number of the last id of an artifact that was made up.
 	LastArtifact uint32 `protobuf:"varint,5,opt,name=last_artifact,json=lastArtifact,proto3" json:"last_artifact,omitempty"`
-	// What the best attempt of the segment would deliver, until the next begins. A program before
-	// schema 16 kept the artifacts of each attempt.
+	// Artifacts of the best attempt of the segment, until the next segment begins. A program before
+	// schema 16 kept those of each attempt.
 	Attempts      []*AttemptArtifacts `protobuf:"bytes,6,rep,name=attempts,proto3" json:"attempts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -571,7 +571,7 @@ type Deliverable struct {
 	ItemId string `protobuf:"bytes,1,opt,name=item_id,json=itemId,proto3" json:"item_id,omitempty"`
 	// Its title.
 	Title string `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
-	// What was made.
+	// The product.
 	Content *Content `protobuf:"bytes,3,opt,name=content,proto3" json:"content,omitempty"`
 	// Kind of an artifact that save_artifact has stored; empty for those of work items.
 	Kind          string `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`

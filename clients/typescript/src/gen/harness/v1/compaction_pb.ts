@@ -23,14 +23,14 @@ export const file_harness_v1_compaction: GenFile = /*@__PURE__*/
  */
 export type Watermark = Message<"harness.v1.Watermark"> & {
   /**
-   * What is done.
+   * The form in which the view shows the messages.
    *
    * @generated from field: harness.v1.CompactionAction action = 1;
    */
   action: CompactionAction;
 
   /**
-   * To which messages.
+   * The class of these messages.
    *
    * @generated from field: harness.v1.MessageClass class = 2;
    */
@@ -73,7 +73,8 @@ export const WatermarkSchema: GenMessage<Watermark> = /*@__PURE__*/
   messageDesc(file_harness_v1_compaction, 0);
 
 /**
- * CompactionPlan is what the view of a conversation leaves out. The log is never changed.
+ * CompactionPlan has the messages that the view of a conversation leaves out or shortens. The
+ * log is never changed.
  *
  * @generated from message harness.v1.CompactionPlan
  */
@@ -107,7 +108,7 @@ export type CompactionPlan = Message<"harness.v1.CompactionPlan"> & {
   jobs: SummaryJob[];
 
   /**
-   * Changes of what the view shows, in the run.
+   * Number of changes of the view in the run.
    *
    * @generated from field: uint32 passes = 5;
    */
@@ -296,21 +297,21 @@ export const SummaryJobSchema: GenMessage<SummaryJob> = /*@__PURE__*/
  */
 export type StructuredSummary = Message<"harness.v1.StructuredSummary"> & {
   /**
-   * What was found out; at most 64.
+   * Findings; at most 64.
    *
    * @generated from field: repeated harness.v1.SummaryStatement facts = 1;
    */
   facts: SummaryStatement[];
 
   /**
-   * What was decided; at most 64.
+   * Decisions; at most 64.
    *
    * @generated from field: repeated harness.v1.SummaryStatement decisions = 2;
    */
   decisions: SummaryStatement[];
 
   /**
-   * What is to be done; at most 64.
+   * Work that remains; at most 64.
    *
    * @generated from field: repeated harness.v1.SummaryItem open_items = 3;
    */
@@ -331,7 +332,7 @@ export type StructuredSummary = Message<"harness.v1.StructuredSummary"> & {
   artifactRefs: string[];
 
   /**
-   * What the agent works on.
+   * The present work of the agent.
    *
    * @generated from field: harness.v1.SummaryItem current_task = 6;
    */
@@ -458,7 +459,7 @@ export const WeightsSchema: GenMessage<Weights> = /*@__PURE__*/
   messageDesc(file_harness_v1_compaction, 7);
 
 /**
- * CompactionAction is what the view of a conversation shows of a message.
+ * CompactionAction is the form in which the view of a conversation shows a message.
  *
  * @generated from enum harness.v1.CompactionAction
  */

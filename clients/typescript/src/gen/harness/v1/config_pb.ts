@@ -506,7 +506,7 @@ export type ContextConfig = Message<"harness.v1.ContextConfig"> & {
   recentShare?: number | undefined;
 
   /**
-   * Tokens kept free to read back what was taken out of the view, while something was.
+   * Tokens kept free to read back messages that the view leaves out, while there are any.
    * Default 2,000.
    *
    * @generated from field: optional uint32 rehydration_reserve = 8;
@@ -544,8 +544,8 @@ export type ContextConfig = Message<"harness.v1.ContextConfig"> & {
   externalizeTokens?: number | undefined;
 
   /**
-   * What compaction may do with the results of tools, instead of what the tools declare;
-   * at most 128.
+   * What compaction may do with the results of tools, instead of the tools' declarations; at
+   * most 128.
    *
    * @generated from field: repeated harness.v1.ToolDurability durability = 13;
    */

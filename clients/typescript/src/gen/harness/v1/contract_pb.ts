@@ -31,21 +31,21 @@ export type TaskContract = Message<"harness.v1.TaskContract"> & {
   id: string;
 
   /**
-   * What is to be achieved.
+   * The goal that the outputs serve.
    *
    * @generated from field: string goal = 2;
    */
   goal: string;
 
   /**
-   * What has to be there; ids are unique; at most 200.
+   * Outputs that must exist; ids are unique; at most 200.
    *
    * @generated from field: repeated harness.v1.RequiredOutput required_outputs = 3;
    */
   requiredOutputs: RequiredOutput[];
 
   /**
-   * What the user has to say first; ids are unique; at most 32.
+   * Questions that the user answers first; ids are unique; at most 32.
    *
    * @generated from field: repeated harness.v1.UserQuestion questions = 4;
    */
@@ -68,7 +68,7 @@ export type TaskContract = Message<"harness.v1.TaskContract"> & {
 
   /**
    * This message as encoded protobuf, in a blob, once it is too large to travel. Set
-   * together with the other fields: they are what is stored there.
+   * together with the other fields: the blob has the same ones.
    *
    * @generated from field: harness.v1.Content stored = 15;
    */
@@ -218,8 +218,8 @@ export type Predicate = Message<"harness.v1.Predicate"> & {
   kind: string;
 
   /**
-   * ARTIFACT_COUNT: least number of artifacts, 1 to 200. Default 1. What the required
-   * outputs of a contract count is at most 200 together.
+   * ARTIFACT_COUNT: least number of artifacts, 1 to 200. Default 1. The sum over the
+   * required outputs of a contract is at most 200.
    *
    * @generated from field: optional uint32 min = 13;
    */
@@ -442,7 +442,7 @@ export const RequirementCoverageSchema: GenMessage<RequirementCoverage> = /*@__P
   messageDesc(file_harness_v1_contract, 7);
 
 /**
- * QuestionAnswer is what the user said.
+ * QuestionAnswer is the user's answer to a question of a contract.
  *
  * @generated from message harness.v1.QuestionAnswer
  */
@@ -511,8 +511,8 @@ export type CoverageLedger = Message<"harness.v1.CoverageLedger"> & {
   coverage?: Coverage | undefined;
 
   /**
-   * This message as encoded protobuf, in a blob. Set together with the other fields:
-   * they are what is stored there. Code that changes them clears it.
+   * This message as encoded protobuf, in a blob. Set together with the other fields: the
+   * blob has the same ones. Code that changes them clears it.
    *
    * @generated from field: harness.v1.Content stored = 15;
    */
@@ -562,7 +562,7 @@ export const CoverageSchema: GenMessage<Coverage> = /*@__PURE__*/
   messageDesc(file_harness_v1_contract, 10);
 
 /**
- * GapReport is what is missing. Its text is in the model's next request.
+ * GapReport lists the missing outputs and answers. Its text is in the model's next request.
  *
  * @generated from message harness.v1.GapReport
  */
@@ -617,7 +617,7 @@ export type UnmetRequirement = Message<"harness.v1.UnmetRequirement"> & {
   description: string;
 
   /**
-   * What was seen instead.
+   * Why the output does not count, from its last check.
    *
    * @generated from field: string why = 3;
    */

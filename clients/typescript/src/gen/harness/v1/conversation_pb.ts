@@ -184,8 +184,8 @@ export const PreservedFieldSchema: GenMessage<PreservedField> = /*@__PURE__*/
   messageDesc(file_harness_v1_conversation, 1);
 
 /**
- * ResultMarks is what the result of a call is marked with when it is appended. It is set
- * only in runs with compaction.
+ * ResultMarks tell compaction how to treat the result of a call. They are set when the result
+ * is appended, only in runs with compaction.
  *
  * @generated from message harness.v1.ResultMarks
  */
@@ -234,7 +234,7 @@ export const ResultMarksSchema: GenMessage<ResultMarks> = /*@__PURE__*/
  */
 export type Part = Message$1<"harness.v1.Part"> & {
   /**
-   * What the piece is.
+   * The content of the piece.
    *
    * @generated from oneof harness.v1.Part.kind
    */
@@ -273,7 +273,7 @@ export type Part = Message$1<"harness.v1.Part"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * What the provider wants back with this piece. Unset: nothing.
+   * Data of the provider that goes back to it with this piece. Unset: none.
    *
    * @generated from field: harness.v1.Opaque opaque = 5;
    */
@@ -559,7 +559,7 @@ export enum MessageKind {
   UNSPECIFIED = 0,
 
   /**
-   * The user's own words: the goal and what was sent later.
+   * The user's own words: the goal and later messages.
    *
    * @generated from enum value: MESSAGE_KIND_USER_INPUT = 1;
    */
@@ -594,7 +594,7 @@ export enum MessageKind {
   REPAIR = 5,
 
   /**
-   * What the user answered to a question of the contract.
+   * The user's answer to a question of the contract.
    *
    * @generated from enum value: MESSAGE_KIND_ANSWER = 6;
    */

@@ -49,7 +49,7 @@ export type Environment = Message<"harness.v1.Environment"> & {
   instructionFiles: InstructionFile[];
 
   /**
-   * The tools of the host, for what is said of their use.
+   * The tools of the host, for their lines of usage in the system prompt.
    *
    * @generated from field: repeated harness.v1.ToolSpec tools = 5;
    */

@@ -1011,7 +1011,7 @@ export type SwarmCompleted = Message<"harness.v1.SwarmCompleted"> & {
   totalDurationMs: bigint;
 
   /**
-   * What the specialists and the aggregator cost, in US dollars.
+   * Cost of the specialists and the aggregator, in US dollars.
    *
    * @generated from field: double estimated_cost_usd = 4;
    */
@@ -1194,7 +1194,7 @@ export type DeliverablesUpdated = Message<"harness.v1.DeliverablesUpdated"> & {
   title: string;
 
   /**
-   * What the artifact is for.
+   * The purpose of the artifact.
    *
    * @generated from field: harness.v1.ArtifactRole role = 3;
    */
@@ -1759,8 +1759,8 @@ export type ToolCalled = Message<"harness.v1.ToolCalled"> & {
   arguments?: Content | undefined;
 
   /**
-   * What the call waits for: approval, client_tool or question; empty when it
-   * does not wait. From now on an answer is accepted.
+   * The answer that the call waits for: approval, client_tool or question; empty when it
+   * does not wait. From this event on an answer is accepted.
    *
    * @generated from field: string awaits = 4;
    */
@@ -1921,7 +1921,7 @@ export type BudgetWarn = Message<"harness.v1.BudgetWarn"> & {
   limit: number;
 
   /**
-   * What was used, in the same unit.
+   * The amount used, in the same unit.
    *
    * @generated from field: double used = 3;
    */
@@ -1992,7 +1992,7 @@ export type StopRejected = Message<"harness.v1.StopRejected"> & {
   count: number;
 
   /**
-   * contract_not_satisfied: what is missing.
+   * contract_not_satisfied: the missing outputs and answers.
    *
    * @generated from field: harness.v1.GapReport gap = 4;
    */
@@ -2280,7 +2280,7 @@ export type ToolQuestion = Message<"harness.v1.ToolQuestion"> & {
   tool: string;
 
   /**
-   * What the server asks. All texts are its words.
+   * The question of the server. All texts are its words.
    *
    * @generated from field: harness.v1.ServerQuestion question = 3;
    */
@@ -2329,7 +2329,7 @@ export type ToolAnswered = Message<"harness.v1.ToolAnswered"> & {
   round: number;
 
   /**
-   * What the person did.
+   * The person's decision: an answer, a refusal or a cancellation.
    *
    * @generated from field: harness.v1.AnswerAction action = 4;
    */
@@ -2448,7 +2448,7 @@ export type ApprovalAnswered = Message<"harness.v1.ApprovalAnswered"> & {
   caller: string;
 
   /**
-   * Digest of what the person was shown; empty if the answer named none.
+   * Digest of the preview that the person was shown; empty if the answer named none.
    *
    * @generated from field: string digest = 6;
    */

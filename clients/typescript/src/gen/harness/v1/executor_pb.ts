@@ -27,8 +27,8 @@ export const file_harness_v1_executor: GenFile = /*@__PURE__*/
   fileDesc("ChloYXJuZXNzL3YxL2V4ZWN1dG9yLnByb3RvEgpoYXJuZXNzLnYxIsUBCglTdGVwSW5wdXQSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIPCgd2ZXJzaW9uGAMgASgEEhAKCHNlcXVlbmNlGAQgASgEEicKA25vdxgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHgoEc3RlcBgGIAEoCzIQLmhhcm5lc3MudjEuU3RlcBIpCghvYnNlcnZlZBgHIAMoCzIXLmhhcm5lc3MudjEuT2JzZXJ2YXRpb24ihAEKClN0ZXBPdXRwdXQSJgoHb3V0Y29tZRgBIAEoCzITLmhhcm5lc3MudjEuT3V0Y29tZUgAEiIKBW5lZWRzGAIgASgLMhEuaGFybmVzcy52MS5OZWVkc0gAEiAKBHdhaXQYAyABKAsyEC5oYXJuZXNzLnYxLldhaXRIAEIICgZvdXRwdXQiPwoEV2FpdBIMCgRrZXlzGAEgAygJEikKBXVudGlsGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJzCgdPdXRjb21lEh4KBHN0ZXAYASABKAsyEC5oYXJuZXNzLnYxLlN0ZXASJQoIYXBwZW5kZWQYAiADKAsyEy5oYXJuZXNzLnYxLk1lc3NhZ2USIQoGZXZlbnRzGAMgAygLMhEuaGFybmVzcy52MS5FdmVudCKPAQoFTmVlZHMSDAoEa2V5cxgBIAMoCRImCgVob29rcxgCIAMoCzIXLmhhcm5lc3MudjEuSG9va1JlcXVlc3QSJAoEam9icxgDIAMoCzIWLmhhcm5lc3MudjEuSm9iUmVxdWVzdBIqCgdwcm9maWxlGAQgASgLMhkuaGFybmVzcy52MS5Qcm9maWxlQ2hhbmdlIjYKDkV4ZWN1dGVSZXF1ZXN0EiQKBWlucHV0GAEgASgLMhUuaGFybmVzcy52MS5TdGVwSW5wdXQiOQoPRXhlY3V0ZVJlc3BvbnNlEiYKBm91dHB1dBgBIAEoCzIWLmhhcm5lc3MudjEuU3RlcE91dHB1dCI1Cg1SZXBhaXJSZXF1ZXN0EiQKBWlucHV0GAEgASgLMhUuaGFybmVzcy52MS5TdGVwSW5wdXQiOAoOUmVwYWlyUmVzcG9uc2USJgoGb3V0cHV0GAEgASgLMhYuaGFybmVzcy52MS5TdGVwT3V0cHV0ImEKDkNvbXBhY3RSZXF1ZXN0EiQKBWlucHV0GAEgASgLMhUuaGFybmVzcy52MS5TdGVwSW5wdXQSKQoMY29udmVyc2F0aW9uGAIgAygLMhMuaGFybmVzcy52MS5NZXNzYWdlIjkKD0NvbXBhY3RSZXNwb25zZRImCgZvdXRwdXQYASABKAsyFi5oYXJuZXNzLnYxLlN0ZXBPdXRwdXQiNQoNRGVjaWRlUmVxdWVzdBIkCgVpbnB1dBgBIAEoCzIVLmhhcm5lc3MudjEuU3RlcElucHV0IjgKDkRlY2lkZVJlc3BvbnNlEiYKBm91dHB1dBgBIAEoCzIWLmhhcm5lc3MudjEuU3RlcE91dHB1dCJhCg5QcmVwYXJlUmVxdWVzdBIkCgVpbnB1dBgBIAEoCzIVLmhhcm5lc3MudjEuU3RlcElucHV0EikKDGNvbnZlcnNhdGlvbhgCIAMoCzITLmhhcm5lc3MudjEuTWVzc2FnZSI8Cg9QcmVwYXJlUmVzcG9uc2USKQoHcmVxdWVzdBgBIAEoCzIYLmhhcm5lc3MudjEuTW9kZWxSZXF1ZXN0IoABCgxNb2RlbFJlcXVlc3QSDQoFbW9kZWwYASABKAkSJQoIbWVzc2FnZXMYAiADKAsyEy5oYXJuZXNzLnYxLk1lc3NhZ2USIwoFdG9vbHMYAyADKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjEhUKDWFuc3dlcl9zY2hlbWEYBCABKAkiXgoLVHVyblJlcXVlc3QSJAoFaW5wdXQYASABKAsyFS5oYXJuZXNzLnYxLlN0ZXBJbnB1dBIpCgxjb252ZXJzYXRpb24YAiADKAsyEy5oYXJuZXNzLnYxLk1lc3NhZ2UisAEKDFR1cm5SZXNwb25zZRIiCgVkZWx0YRgBIAEoCzIRLmhhcm5lc3MudjEuRGVsdGFIABIiCgVldmVudBgCIAEoCzIRLmhhcm5lc3MudjEuRXZlbnRIABImCgdqb3VybmFsGAMgASgLMhMuaGFybmVzcy52MS5Kb3VybmFsSAASJgoHb3V0Y29tZRgEIAEoCzITLmhhcm5lc3MudjEuT3V0Y29tZUgAQggKBnVwZGF0ZSLrAQoFRGVsdGESEwoLdHVybl9udW1iZXIYASABKA0SDwoHYXR0ZW1wdBgCIAEoDRILCgN0cnkYAyABKA0SDgoGb2Zmc2V0GAQgASgEEgwKBHRleHQYBSABKAkSEQoJcmVhc29uaW5nGAYgASgJEhgKEHJlYXNvbmluZ19vZmZzZXQYByABKAQSKwoLdG9vbF9vdXRwdXQYCCABKAsyFi5oYXJuZXNzLnYxLlRvb2xPdXRwdXQSDgoGcnVuX2lkGAkgASgJEicKBWFsZXJ0GAogASgLMhguaGFybmVzcy52MS5RdWFsaXR5QWxlcnQiOwoKVG9vbE91dHB1dBIPCgdjYWxsX2lkGAEgASgJEg4KBm9mZnNldBgCIAEoBBIMCgR0ZXh0GAMgASgJMlUKD0V4ZWN1dG9yU2VydmljZRJCCgdFeGVjdXRlEhouaGFybmVzcy52MS5FeGVjdXRlUmVxdWVzdBobLmhhcm5lc3MudjEuRXhlY3V0ZVJlc3BvbnNlMlAKDVJlcGFpclNlcnZpY2USPwoGUmVwYWlyEhkuaGFybmVzcy52MS5SZXBhaXJSZXF1ZXN0GhouaGFybmVzcy52MS5SZXBhaXJSZXNwb25zZTJXChFDb21wYWN0aW9uU2VydmljZRJCCgdDb21wYWN0EhouaGFybmVzcy52MS5Db21wYWN0UmVxdWVzdBobLmhhcm5lc3MudjEuQ29tcGFjdFJlc3BvbnNlMlYKE1N0b3BEZWNpc2lvblNlcnZpY2USPwoGRGVjaWRlEhkuaGFybmVzcy52MS5EZWNpZGVSZXF1ZXN0GhouaGFybmVzcy52MS5EZWNpZGVSZXNwb25zZTKOAQoLVHVyblNlcnZpY2USQgoHUHJlcGFyZRIaLmhhcm5lc3MudjEuUHJlcGFyZVJlcXVlc3QaGy5oYXJuZXNzLnYxLlByZXBhcmVSZXNwb25zZRI7CgRUdXJuEhcuaGFybmVzcy52MS5UdXJuUmVxdWVzdBoYLmhhcm5lc3MudjEuVHVyblJlc3BvbnNlMAFCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_timestamp, file_harness_v1_conversation, file_harness_v1_event, file_harness_v1_hook, file_harness_v1_quality, file_harness_v1_record, file_harness_v1_tool]);
 
 /**
- * StepInput is a step as its executor gets it, with what the executor may look
- * at. Time enters here and nowhere else.
+ * StepInput is a step as its executor gets it, with everything that the executor
+ * may read. Time enters here and nowhere else.
  *
  * @generated from message harness.v1.StepInput
  */
@@ -76,7 +76,7 @@ export type StepInput = Message<"harness.v1.StepInput"> & {
   step?: Step | undefined;
 
   /**
-   * Answers to what the executor needed.
+   * The observations that the executor has asked for.
    *
    * @generated from field: repeated harness.v1.Observation observed = 7;
    */
@@ -91,20 +91,20 @@ export const StepInputSchema: GenMessage<StepInput> = /*@__PURE__*/
   messageDesc(file_harness_v1_executor, 0);
 
 /**
- * StepOutput is what an executor makes of a step: what is to be committed, or
- * what it has to know first.
+ * StepOutput is an executor's response to a step: an outcome to commit, the
+ * observations that it needs first, or a wait.
  *
  * @generated from message harness.v1.StepOutput
  */
 export type StepOutput = Message<"harness.v1.StepOutput"> & {
   /**
-   * One of the two.
+   * One of the three.
    *
    * @generated from oneof harness.v1.StepOutput.output
    */
   output: {
     /**
-     * What is to be committed.
+     * The outcome to commit.
      *
      * @generated from field: harness.v1.Outcome outcome = 1;
      */
@@ -112,7 +112,7 @@ export type StepOutput = Message<"harness.v1.StepOutput"> & {
     case: "outcome";
   } | {
     /**
-     * What it has to know first.
+     * The observations that it needs first.
      *
      * @generated from field: harness.v1.Needs needs = 2;
      */
@@ -120,7 +120,7 @@ export type StepOutput = Message<"harness.v1.StepOutput"> & {
     case: "needs";
   } | {
     /**
-     * What it waits for.
+     * The changes that it waits for.
      *
      * @generated from field: harness.v1.Wait wait = 3;
      */
@@ -167,8 +167,8 @@ export const WaitSchema: GenMessage<Wait> = /*@__PURE__*/
   messageDesc(file_harness_v1_executor, 2);
 
 /**
- * Outcome is what is to be committed. The executor loop sets the ids of
- * messages and the fence when it commits.
+ * Outcome is the content of the record that commits a step. The executor loop
+ * sets the ids of messages and the fence.
  *
  * @generated from message harness.v1.Outcome
  */
@@ -268,13 +268,13 @@ export const ExecuteRequestSchema: GenMessage<ExecuteRequest> = /*@__PURE__*/
   messageDesc(file_harness_v1_executor, 5);
 
 /**
- * ExecuteResponse is what the executor makes of it.
+ * ExecuteResponse is the executor's response.
  *
  * @generated from message harness.v1.ExecuteResponse
  */
 export type ExecuteResponse = Message<"harness.v1.ExecuteResponse"> & {
   /**
-   * The outcome, or what the executor has to know first.
+   * The outcome, the observations that it needs first, or a wait.
    *
    * @generated from field: harness.v1.StepOutput output = 1;
    */
@@ -402,13 +402,13 @@ export const DecideRequestSchema: GenMessage<DecideRequest> = /*@__PURE__*/
   messageDesc(file_harness_v1_executor, 11);
 
 /**
- * DecideResponse is what the stop decision makes of it.
+ * DecideResponse is the stop decision's response.
  *
  * @generated from message harness.v1.DecideResponse
  */
 export type DecideResponse = Message<"harness.v1.DecideResponse"> & {
   /**
-   * The outcome, or what the stop decision has to know first.
+   * The outcome, or the observations that the stop decision needs first.
    *
    * @generated from field: harness.v1.StepOutput output = 1;
    */
@@ -451,7 +451,7 @@ export const PrepareRequestSchema: GenMessage<PrepareRequest> = /*@__PURE__*/
   messageDesc(file_harness_v1_executor, 13);
 
 /**
- * PrepareResponse is what the model would be sent.
+ * PrepareResponse is the next request to the model.
  *
  * @generated from message harness.v1.PrepareResponse
  */
@@ -596,8 +596,8 @@ export const TurnResponseSchema: GenMessage<TurnResponse> = /*@__PURE__*/
   messageDesc(file_harness_v1_executor, 17);
 
 /**
- * Delta is a piece of the model's text while it is being written, what the monitor finds in
- * it, or a piece of the output of a command while it runs. It is not stored; the whole text
+ * Delta is a piece of the model's text while it is being written, an alert of the monitor
+ * about it, or a piece of the output of a command while it runs. It is not stored; the whole text
  * comes with the model.response event, an alert with the quality.alert event, the output with
  * the tool.result or tool.error event.
  *
@@ -670,7 +670,7 @@ export type Delta = Message<"harness.v1.Delta"> & {
   runId: string;
 
   /**
-   * What the monitor has found in the text of this try up to here; unset in a delta of text,
+   * An alert of the monitor about the text of this try up to here; unset in a delta of text,
    * reasoning or output, and next to turn, attempt, try and offset the only part of its delta.
    * The event quality.alert of the response follows, unless the try fails.
    *
@@ -687,8 +687,8 @@ export const DeltaSchema: GenMessage<Delta> = /*@__PURE__*/
   messageDesc(file_harness_v1_executor, 18);
 
 /**
- * ToolOutput is what the command of a running call prints: at most ten pieces a second. What
- * is more is skipped, and so is the end of the output, which is in the result of the call.
+ * ToolOutput is output of the command of a running call: at most ten pieces a second. Further
+ * output is skipped, and so is the end, which is in the result of the call.
  *
  * @generated from message harness.v1.ToolOutput
  */
@@ -789,8 +789,8 @@ export const CompactionService: GenService<{
  */
 export const StopDecisionService: GenService<{
   /**
-   * Decide maps a TurnComplete to what the stop decision would commit, and
-   * commits nothing: post a state, get the decision.
+   * Decide maps a TurnComplete to the outcome that the stop decision would
+   * commit, and commits nothing: post a state, get the decision.
    *
    * @generated from rpc harness.v1.StopDecisionService.Decide
    */

@@ -115,7 +115,7 @@ export type FinishSignInRequest = Message<"harness.v1.FinishSignInRequest"> & {
   namespace: string;
 
   /**
-   * What the browser has returned.
+   * The parameters with which the browser was redirected.
    *
    * @generated from field: harness.v1.SignInReturn returned = 2;
    */
@@ -467,7 +467,7 @@ export type HookAnswer = Message<"harness.v1.HookAnswer"> & {
   idempotencyKey: string;
 
   /**
-   * What the hook wants.
+   * The verdict of the hook.
    *
    * @generated from field: harness.v1.HookVerdict verdict = 2;
    */
@@ -677,14 +677,14 @@ export type StartRunRequest = Message<"harness.v1.StartRunRequest"> & {
   requestId: string;
 
   /**
-   * What the run is.
+   * The definition of the run.
    *
    * @generated from field: harness.v1.RunSpec spec = 4;
    */
   spec?: RunSpec | undefined;
 
   /**
-   * What the run is entitled to, at most 32 of [a-z0-9_.-]{1,64}. Only callers on the gateway's
+   * Entitlements of the run, at most 32 of [a-z0-9_.-]{1,64}. Only callers on the gateway's
    * machine without a token may set it; others have the entitlements of their token.
    *
    * @generated from field: repeated string entitlements = 5;
@@ -843,7 +843,7 @@ export type WatchRunsRequest = Message<"harness.v1.WatchRunsRequest"> & {
   statuses: RunStatus[];
 
   /**
-   * Leave out what is stored at the start: send only changes.
+   * Leave out the runs that are stored at the start: send only changes.
    *
    * @generated from field: bool changes_only = 3;
    */
@@ -1465,7 +1465,7 @@ export type SendInputRequest = Message<"harness.v1.SendInputRequest"> & {
     case: "modelChange";
   } | {
     /**
-     * What the user says of the result of a run that has ended. FAILED_PRECONDITION while the
+     * The user's opinion of the result of a run that has ended. FAILED_PRECONDITION while the
      * run has not ended.
      *
      * @generated from field: harness.v1.Feedback feedback = 16;
@@ -2033,7 +2033,7 @@ export type PlanRange = Message<"harness.v1.PlanRange"> & {
   lastMessage: bigint;
 
   /**
-   * What is done.
+   * The form in which the view shows them.
    *
    * @generated from field: harness.v1.CompactionAction action = 3;
    */
@@ -2202,20 +2202,20 @@ export const GetProfileRequestSchema: GenMessage<GetProfileRequest> = /*@__PURE_
   messageDesc(file_harness_v1_gateway, 54);
 
 /**
- * GetProfileResponse is what is known.
+ * GetProfileResponse is a profile.
  *
  * @generated from message harness.v1.GetProfileResponse
  */
 export type GetProfileResponse = Message<"harness.v1.GetProfileResponse"> & {
   /**
-   * What is stored.
+   * The stored profile.
    *
    * @generated from field: harness.v1.ProfileState state = 1;
    */
   state?: ProfileState | undefined;
 
   /**
-   * What follows from it.
+   * Figures that follow from it.
    *
    * @generated from field: harness.v1.QualityProfile figures = 2;
    */
@@ -2396,8 +2396,8 @@ export const GatewayService: GenService<{
     output: typeof GetConversationResponseSchema;
   },
   /**
-   * GetContext returns what the model was sent at a version of a run, or would be sent
-   * now: the view of the conversation, message by message.
+   * GetContext returns the request that the model was sent at a version of a run, or would
+   * be sent now: the view of the conversation, message by message.
    *
    * @generated from rpc harness.v1.GatewayService.GetContext
    */
@@ -2511,7 +2511,7 @@ export const GatewayService: GenService<{
     output: typeof SetPromptResponseSchema;
   },
   /**
-   * GetProfile returns what is known of a workspace, or of another name of a task's profile.
+   * GetProfile returns the profile of a workspace, or of another name that tasks give to one.
    *
    * @generated from rpc harness.v1.GatewayService.GetProfile
    */
@@ -2521,7 +2521,7 @@ export const GatewayService: GenService<{
     output: typeof GetProfileResponseSchema;
   },
   /**
-   * ResetProfile forgets what is known of it.
+   * ResetProfile deletes the profile.
    *
    * @generated from rpc harness.v1.GatewayService.ResetProfile
    */

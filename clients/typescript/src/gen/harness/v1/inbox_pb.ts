@@ -116,7 +116,7 @@ export type InboxItem = Message<"harness.v1.InboxItem"> & {
   refused: boolean;
 
   /**
-   * A user message that is an order: what the run may use up in the segment that it opens.
+   * A user message that is an order: the budgets of the segment that it opens.
    *
    * @generated from field: harness.v1.Budgets lease = 30;
    */
@@ -248,7 +248,7 @@ export const InboxItemSchema: GenMessage<InboxItem> = /*@__PURE__*/
  */
 export type Feedback = Message<"harness.v1.Feedback"> & {
   /**
-   * What the user says.
+   * The opinion.
    *
    * @generated from field: harness.v1.Thumb thumb = 1;
    */
@@ -285,7 +285,7 @@ export const ModelChangeSchema: GenMessage<ModelChange> = /*@__PURE__*/
   messageDesc(file_harness_v1_inbox, 2);
 
 /**
- * ModeChange changes what the agent may do from the next call on.
+ * ModeChange changes the mode, and with it the permitted calls, from the next call on.
  *
  * @generated from message harness.v1.ModeChange
  */
@@ -382,7 +382,7 @@ export type Approval = Message<"harness.v1.Approval"> & {
   reason: string;
 
   /**
-   * Digest of what the person was shown, from CallPreview: the answer counts only for a
+   * CallPreview.digest of the preview that the person was shown: the answer counts only for a
    * call with this digest. Empty: for the call with any digest.
    *
    * @generated from field: string digest = 4;
@@ -399,8 +399,8 @@ export type Approval = Message<"harness.v1.Approval"> & {
 
   /**
    * ONCE: arguments with which the call runs instead of the model's, a JSON object, inline.
-   * Unset: the model's. The call in the conversation stays; its result begins with what the
-   * person changed.
+   * Unset: the model's. The call in the conversation stays; its result begins with the
+   * person's changes.
    *
    * @generated from field: harness.v1.Content arguments = 6;
    */
@@ -501,7 +501,7 @@ export type ToolAnswer = Message<"harness.v1.ToolAnswer"> & {
   callId: string;
 
   /**
-   * What the model is given as the result; may be empty.
+   * The result for the model; may be empty.
    *
    * @generated from field: harness.v1.Content result = 2;
    */
@@ -522,7 +522,7 @@ export type ToolAnswer = Message<"harness.v1.ToolAnswer"> & {
   media: Media[];
 
   /**
-   * Questions of a server alone: what the person does. Unset: accept, and decline with
+   * Questions of a server alone: the person's decision. Unset: accept, and decline with
    * is_error.
    *
    * @generated from field: harness.v1.AnswerAction action = 5;

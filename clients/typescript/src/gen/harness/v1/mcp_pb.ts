@@ -151,7 +151,7 @@ export type McpServer = Message<"harness.v1.McpServer"> & {
   host: boolean;
 
   /**
-   * What is decided about calls of its tools: a rule for all of them, before those of the agent,
+   * The decision on calls of its tools: a rule for all of them, before those of the agent,
    * which therefore go before it. Unset: its tools ask, unless trust says otherwise.
    *
    * @generated from field: harness.v1.ToolDecision policy = 20;
@@ -281,7 +281,7 @@ export const SignInStartSchema: GenMessage<SignInStart> = /*@__PURE__*/
   messageDesc(file_harness_v1_mcp, 3);
 
 /**
- * SignInReturn is what the address has to which the browser was redirected.
+ * SignInReturn has the parameters of the address to which the browser was redirected.
  *
  * @generated from message harness.v1.SignInReturn
  */
@@ -540,7 +540,7 @@ export type McpDefinition = Message<"harness.v1.McpDefinition"> & {
   schema: string;
 
   /**
-   * What the server says of its effects: JSON of the protocol's annotations; may be empty.
+   * Its effects in the words of the server: JSON of the protocol's annotations; may be empty.
    *
    * @generated from field: string hints = 5;
    */
@@ -575,14 +575,14 @@ export type McpTool = Message<"harness.v1.McpTool"> & {
   server: string;
 
   /**
-   * What the run began with. The model is shown spec, which is made from it.
+   * The definition that the run began with. The model is shown spec, which is made from it.
    *
    * @generated from field: harness.v1.McpDefinition definition = 2;
    */
   definition?: McpDefinition | undefined;
 
   /**
-   * What the model sees.
+   * The tool as the model sees it.
    *
    * @generated from field: harness.v1.ToolSpec spec = 3;
    */
@@ -744,7 +744,7 @@ export type McpSeen = Message<"harness.v1.McpSeen"> & {
   state?: McpState | undefined;
 
   /**
-   * What is different from the state before.
+   * The differences from the state before.
    *
    * @generated from field: repeated harness.v1.McpServerChange changes = 2;
    */
@@ -773,7 +773,7 @@ export const McpSeenSchema: GenMessage<McpSeen> = /*@__PURE__*/
   messageDesc(file_harness_v1_mcp, 14);
 
 /**
- * McpServerChange is what has changed in the tools of a server.
+ * McpServerChange lists the changes in the tools of a server.
  *
  * @generated from message harness.v1.McpServerChange
  */
@@ -1023,7 +1023,7 @@ export type ServerResponse = Message<"harness.v1.ServerResponse"> & {
   requestId: string;
 
   /**
-   * What the person did; never unspecified.
+   * The person's decision; never unspecified.
    *
    * @generated from field: harness.v1.AnswerAction action = 2;
    */

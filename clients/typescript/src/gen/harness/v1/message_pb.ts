@@ -46,7 +46,7 @@ export type RepairTrigger = Message<"harness.v1.RepairTrigger"> & {
   cause: TriggerCause;
 
   /**
-   * START only: what the run is.
+   * START only: the definition of the run.
    *
    * @generated from field: harness.v1.RunSpec spec = 2;
    */
@@ -82,14 +82,14 @@ export type RepairTrigger = Message<"harness.v1.RepairTrigger"> & {
 
   /**
    * How the installation judges work: used where the spec leaves a setting unset; a spec cannot
-   * turn off what is enabled here. Unset: the installation sets nothing.
+   * turn off a setting that is enabled here. Unset: the installation sets nothing.
    *
    * @generated from field: harness.v1.QualityConfig quality = 7;
    */
   quality?: QualityConfig | undefined;
 
   /**
-   * START only: what the caller's token entitles it to, sorted, each once; at most 32.
+   * START only: entitlements of the caller's token, sorted, each once; at most 32.
    *
    * @generated from field: repeated string entitlements = 8;
    */
@@ -180,7 +180,7 @@ export type CompactionComplete = Message<"harness.v1.CompactionComplete"> & {
   freedTokens: number;
 
   /**
-   * What was done; empty: nothing.
+   * The changes of the view; empty: none.
    *
    * @generated from field: repeated harness.v1.CompactionChange changes = 4;
    */
@@ -201,14 +201,14 @@ export const CompactionCompleteSchema: GenMessage<CompactionComplete> = /*@__PUR
  */
 export type CompactionChange = Message<"harness.v1.CompactionChange"> & {
   /**
-   * What was done.
+   * The form in which the view shows the messages since.
    *
    * @generated from field: harness.v1.CompactionAction action = 1;
    */
   action: CompactionAction;
 
   /**
-   * To which messages.
+   * The class of these messages.
    *
    * @generated from field: harness.v1.MessageClass class = 2;
    */
@@ -490,7 +490,7 @@ export type HarnessResult = Message<"harness.v1.HarnessResult"> & {
   wakeAt?: Timestamp | undefined;
 
   /**
-   * What was made for the user: work items with an artifact of role DELIVERABLE.
+   * Products for the user: work items with an artifact of role DELIVERABLE.
    *
    * @generated from field: repeated harness.v1.Deliverable deliverables = 22;
    */

@@ -140,7 +140,7 @@ export type Task = Message<"harness.v1.Task"> & {
   kind: string;
 
   /**
-   * What the work is made from, at most 200.
+   * Sources of the work, at most 200.
    *
    * @generated from field: repeated harness.v1.Source sources = 2;
    */
@@ -204,7 +204,7 @@ export const SourceSchema: GenMessage<Source> = /*@__PURE__*/
   messageDesc(file_harness_v1_quality, 3);
 
 /**
- * WorkKind is a kind of work and what is required of it.
+ * WorkKind is a kind of work and its requirements.
  *
  * @generated from message harness.v1.WorkKind
  */
@@ -296,7 +296,7 @@ export type WorkKind = Message<"harness.v1.WorkKind"> & {
   score: string;
 
   /**
-   * What the kind requires, in words, for the system prompt. At most 2,000 bytes.
+   * The requirements of the kind as a text for the system prompt. At most 2,000 bytes.
    *
    * @generated from field: string preamble = 13;
    */
@@ -354,7 +354,7 @@ export const ArtifactCountSchema: GenMessage<ArtifactCount> = /*@__PURE__*/
  */
 export type Artifact = Message<"harness.v1.Artifact"> & {
   /**
-   * a1, a2, or what the agent chose: [A-Za-z0-9_.-]{1,32}.
+   * a1, a2, or the agent's choice: [A-Za-z0-9_.-]{1,32}.
    *
    * @generated from field: string id = 1;
    */
@@ -502,7 +502,7 @@ export const ExpectedSchema: GenMessage<Expected> = /*@__PURE__*/
  */
 export type PlanCandidate = Message<"harness.v1.PlanCandidate"> & {
   /**
-   * What is done.
+   * The way, in words.
    *
    * @generated from field: string description = 1;
    */
@@ -572,7 +572,7 @@ export type QualityState = Message<"harness.v1.QualityState"> & {
   expected?: Expected | undefined;
 
   /**
-   * Percent by which the profile scales what is required. Default 100.
+   * Percent by which the profile scales the requirements. Default 100.
    *
    * @generated from field: uint32 multiplier = 4;
    */
@@ -670,7 +670,7 @@ export type QualityState = Message<"harness.v1.QualityState"> & {
   startTime?: Timestamp | undefined;
 
   /**
-   * What the segment had used when the iterations began, in millionths of a dollar.
+   * Cost of the segment when the iterations began, in millionths of a dollar.
    *
    * @generated from field: int64 cost_before_micro_usd = 18;
    */
@@ -825,7 +825,7 @@ export type QualityAttempt = Message<"harness.v1.QualityAttempt"> & {
   summary?: Content | undefined;
 
   /**
-   * What was wrong, at most 20. Unset from schema 16 on, as answer.
+   * Faults that were found, at most 20. Unset from schema 16 on, as answer.
    *
    * @generated from field: repeated string issues = 8;
    */
@@ -889,7 +889,7 @@ export type AttemptArtifacts = Message<"harness.v1.AttemptArtifacts"> & {
   summary?: Content | undefined;
 
   /**
-   * What was wrong, at most 20.
+   * Faults that were found, at most 20.
    *
    * @generated from field: repeated string issues = 5;
    */
@@ -1031,8 +1031,8 @@ export type QualityVerdict = Message<"harness.v1.QualityVerdict"> & {
   repetitive: boolean;
 
   /**
-   * Entropy of the categories of what was wrong in the last 20 segments of the profile, this
-   * one included, in bits; unset if the segment was not counted in a profile.
+   * Entropy of the categories of faults in the last 20 segments of the profile, this one
+   * included, in bits; unset if the segment was not counted in a profile.
    *
    * @generated from field: optional double issue_bits = 15;
    */
@@ -1258,7 +1258,7 @@ export const OutputSeenSchema: GenMessage<OutputSeen> = /*@__PURE__*/
   messageDesc(file_harness_v1_quality, 17);
 
 /**
- * DocumentFigures are what the form of a text is judged by.
+ * DocumentFigures are the figures of the form of a text, for its score.
  *
  * @generated from message harness.v1.DocumentFigures
  */
@@ -1307,7 +1307,7 @@ export const DocumentFiguresSchema: GenMessage<DocumentFigures> = /*@__PURE__*/
   messageDesc(file_harness_v1_quality, 18);
 
 /**
- * AnswerFigures are what the variety of an answer is judged by.
+ * AnswerFigures are the figures of the variety of an answer.
  *
  * @generated from message harness.v1.AnswerFigures
  */
@@ -1454,8 +1454,8 @@ export type ProfileState = Message<"harness.v1.ProfileState"> & {
   issues: { [key: string]: bigint };
 
   /**
-   * The newest verdicts that users did not share, the newest last. What is stored has at most
-   * 8, an observation at most 3.
+   * The newest verdicts that users did not share, the newest last: at most 8 in a stored
+   * profile, at most 3 in an observation.
    *
    * @generated from field: repeated harness.v1.Mismatch mismatches = 6;
    */
@@ -1562,7 +1562,7 @@ export const PromptSchema: GenMessage<Prompt> = /*@__PURE__*/
  */
 export type StoredPrompts = Message<"harness.v1.StoredPrompts"> & {
   /**
-   * Form of the message. A program does not change what has a later form.
+   * Form of the message. A program does not change a message of a later form.
    *
    * @generated from field: uint32 format = 1;
    */
@@ -1626,7 +1626,7 @@ export type Mismatch = Message<"harness.v1.Mismatch"> & {
   score: number;
 
   /**
-   * What the user said.
+   * The user's opinion.
    *
    * @generated from field: harness.v1.Thumb thumb = 6;
    */
@@ -1753,7 +1753,7 @@ export const ThumbedSegmentSchema: GenMessage<ThumbedSegment> = /*@__PURE__*/
   messageDesc(file_harness_v1_quality, 28);
 
 /**
- * SegmentIssues are the categories of what was wrong with a segment.
+ * SegmentIssues are the categories of faults of a segment.
  *
  * @generated from message harness.v1.SegmentIssues
  */
@@ -1815,7 +1815,7 @@ export type ProfileChange = Message<"harness.v1.ProfileChange"> & {
   tier: string;
 
   /**
-   * What is done.
+   * The change.
    *
    * @generated from oneof harness.v1.ProfileChange.change
    */
@@ -1859,7 +1859,7 @@ export type ProfileCount = Message<"harness.v1.ProfileCount"> & {
   score?: number | undefined;
 
   /**
-   * Categories of what was wrong, each once.
+   * Categories of the faults, each once.
    *
    * @generated from field: repeated string issues = 2;
    */
@@ -1880,7 +1880,7 @@ export const ProfileCountSchema: GenMessage<ProfileCount> = /*@__PURE__*/
  */
 export type ProfileThumb = Message<"harness.v1.ProfileThumb"> & {
   /**
-   * What the user said.
+   * The user's opinion.
    *
    * @generated from field: harness.v1.Thumb thumb = 1;
    */
@@ -1957,7 +1957,7 @@ export type QualityComplexity = Message<"harness.v1.QualityComplexity"> & {
   confidence: number;
 
   /**
-   * What is expected beyond the kind's own requirements; unset: nothing.
+   * Requirements beyond those of the kind; unset: none.
    *
    * @generated from field: harness.v1.Expected expected = 6;
    */
@@ -2036,7 +2036,7 @@ export const QualityPlanSelectedSchema: GenMessage<QualityPlanSelected> = /*@__P
   messageDesc(file_harness_v1_quality, 34);
 
 /**
- * QualityAlert reports what the monitor has found in the text of the agent.
+ * QualityAlert reports a fault that the monitor has found in the text of the agent.
  *
  * @generated from message harness.v1.QualityAlert
  */
@@ -2056,7 +2056,7 @@ export type QualityAlert = Message<"harness.v1.QualityAlert"> & {
   checkpoint: number;
 
   /**
-   * What is wrong.
+   * The fault.
    *
    * @generated from field: string issue = 3;
    */
@@ -2098,7 +2098,7 @@ export type QualityContract = Message<"harness.v1.QualityContract"> & {
   score: number;
 
   /**
-   * What is missing, with figures.
+   * The requirements that are not met, with figures.
    *
    * @generated from field: repeated string issues = 3;
    */
@@ -2112,7 +2112,7 @@ export type QualityContract = Message<"harness.v1.QualityContract"> & {
   artifactCounts: { [key: string]: number };
 
   /**
-   * What was checked, in one line.
+   * The checks and their results, in one line.
    *
    * @generated from field: string reasoning = 5;
    */
@@ -2154,14 +2154,14 @@ export type QualityVerified = Message<"harness.v1.QualityVerified"> & {
   score: number;
 
   /**
-   * What is wrong, at most 10 a verifier.
+   * The faults, at most 10 a verifier.
    *
    * @generated from field: repeated string issues = 3;
    */
   issues: string[];
 
   /**
-   * What the verifier says; begins with [is_fallback] if none answered.
+   * The verifier's opinion; begins with [is_fallback] if none answered.
    *
    * @generated from field: string feedback = 4;
    */
@@ -2315,7 +2315,7 @@ export type QualityDegraded = Message<"harness.v1.QualityDegraded"> & {
   workflowType: string;
 
   /**
-   * What was wrong with the best.
+   * The faults of the best attempt.
    *
    * @generated from field: repeated string issues = 4;
    */
@@ -2420,7 +2420,7 @@ export type QualityProfile = Message<"harness.v1.QualityProfile"> & {
   commonIssues: string[];
 
   /**
-   * Factor of what is required: 0.85, 1 or 1.15.
+   * Factor of the requirements: 0.85, 1 or 1.15.
    *
    * @generated from field: double quality_multiplier = 6;
    */
@@ -2477,7 +2477,7 @@ export type QualityMilestone = Message<"harness.v1.QualityMilestone"> & {
   description: string;
 
   /**
-   * Factor of what is required.
+   * Factor of the requirements.
    *
    * @generated from field: double quality_multiplier = 5;
    */

@@ -239,7 +239,7 @@ export type Step = Message<"harness.v1.Step"> & {
   phaseChanges: PhaseChange[];
 
   /**
-   * What the decision saw of the world outside.
+   * The observations that the decision has read.
    *
    * @generated from field: repeated harness.v1.Observation observed = 5;
    */
@@ -323,7 +323,7 @@ export type Observation = Message<"harness.v1.Observation"> & {
   key: string;
 
   /**
-   * What was seen.
+   * The observed value.
    *
    * @generated from oneof harness.v1.Observation.value
    */
@@ -514,7 +514,7 @@ export const ObservationSchema: GenMessage<Observation> = /*@__PURE__*/
   messageDesc(file_harness_v1_record, 3);
 
 /**
- * WorktreeState is what the tool host has made for a run that works in a worktree.
+ * WorktreeState is the worktree that the tool host has made for a run.
  *
  * @generated from message harness.v1.WorktreeState
  */
@@ -781,7 +781,7 @@ export type SummaryState = Message<"harness.v1.SummaryState"> & {
   error: string;
 
   /**
-   * What the job used.
+   * Usage of the job.
    *
    * @generated from field: harness.v1.Usage usage = 4;
    */
@@ -1172,7 +1172,7 @@ export type ModelRetried = Message<"harness.v1.ModelRetried"> & {
   last: boolean;
 
   /**
-   * What the failure makes of the turn when no other model answers.
+   * The kind of failure of the turn when no other model answers.
    *
    * @generated from field: harness.v1.TurnErrorKind kind = 6;
    */
@@ -1187,7 +1187,7 @@ export type ModelRetried = Message<"harness.v1.ModelRetried"> & {
   adjustment?: ModelAdjustment | undefined;
 
   /**
-   * What the try used, if it is charged: an answer that was a refusal.
+   * Usage of the try, if it is charged: an answer that was a refusal.
    *
    * @generated from field: harness.v1.Usage usage = 8;
    */
@@ -1225,7 +1225,7 @@ export const ModelRetriedSchema: GenMessage<ModelRetried> = /*@__PURE__*/
   messageDesc(file_harness_v1_record, 18);
 
 /**
- * PreparedCall is a call with what was decided of it.
+ * PreparedCall is a call with the decisions on it.
  *
  * @generated from message harness.v1.PreparedCall
  */
@@ -1368,15 +1368,15 @@ export type PreparedCall = Message<"harness.v1.PreparedCall"> & {
   completion?: Completion | undefined;
 
   /**
-   * The tool wait: what the call waits for.
+   * The tool wait: the time or event that the call waits for.
    *
    * @generated from field: harness.v1.WaitState wait = 31;
    */
   wait?: WaitState | undefined;
 
   /**
-   * Calls of sub-agents, agent_wait and delegate: what the call wants. Unset for calls of
-   * sub-agents with a prompt alone.
+   * Calls of sub-agents, agent_wait and delegate: how the call delegates, its runs and its
+   * tasks. Unset for calls of sub-agents with a prompt alone.
    *
    * @generated from field: harness.v1.Delegation delegation = 32;
    */
@@ -1411,7 +1411,7 @@ export type Completion = Message<"harness.v1.Completion"> & {
   output?: Content | undefined;
 
   /**
-   * What is wrong with the output: up to three findings with their places; empty if it fits.
+   * Faults of the output: up to three findings with their places; empty if it fits.
    *
    * @generated from field: string problem = 3;
    */
@@ -1427,7 +1427,7 @@ export const CompletionSchema: GenMessage<Completion> = /*@__PURE__*/
 
 /**
  * ModelResponded records the model's answer, which the same record appends to
- * the conversation, and what was decided of its calls.
+ * the conversation, and the decisions on its calls.
  *
  * @generated from message harness.v1.ModelResponded
  */
@@ -1533,7 +1533,7 @@ export type ModelResponded = Message<"harness.v1.ModelResponded"> & {
   artifacts: Artifact[];
 
   /**
-   * What the monitor has found in the text.
+   * The alerts of the monitor about the text.
    *
    * @generated from field: repeated harness.v1.QualityAlert alerts = 15;
    */
@@ -1661,7 +1661,7 @@ export type ToolFinished = Message<"harness.v1.ToolFinished"> & {
   background?: BackgroundCommand | undefined;
 
   /**
-   * INPUT_REQUIRED: what the server asks. Unset otherwise.
+   * INPUT_REQUIRED: the question of the server. Unset otherwise.
    *
    * @generated from field: harness.v1.ServerQuestion question = 7;
    */

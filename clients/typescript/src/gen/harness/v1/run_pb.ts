@@ -226,7 +226,7 @@ export const AgentSpecSchema: GenMessage<AgentSpec> = /*@__PURE__*/
  */
 export type RunSpec = Message<"harness.v1.RunSpec"> & {
   /**
-   * What the agent is to achieve; not empty.
+   * The task of the agent as text; not empty.
    *
    * @generated from field: harness.v1.Content goal = 1;
    */
@@ -269,7 +269,7 @@ export type RunSpec = Message<"harness.v1.RunSpec"> & {
   clientTools: ToolSpec[];
 
   /**
-   * What has to be there before the run counts as done; unset: work_complete alone
+   * The outputs that must exist before the run counts as done; unset: work_complete alone
    * decides.
    *
    * @generated from field: harness.v1.TaskContract contract = 7;

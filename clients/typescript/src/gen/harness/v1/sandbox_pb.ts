@@ -265,7 +265,7 @@ export type SandboxProblem = Message<"harness.v1.SandboxProblem"> & {
   field: string;
 
   /**
-   * What is wrong and what to do, on one line.
+   * The problem and its remedy, on one line.
    *
    * @generated from field: string message = 2;
    */
@@ -294,7 +294,7 @@ export enum SandboxLevel {
   UNSPECIFIED = 0,
 
   /**
-   * Nothing: a command can do what the user of the tool host can do.
+   * Nothing: a command has all rights of the user of the tool host.
    *
    * @generated from enum value: SANDBOX_LEVEL_OFF = 1;
    */

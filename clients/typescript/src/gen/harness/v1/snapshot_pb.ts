@@ -202,7 +202,7 @@ export type Snapshot = Message<"harness.v1.Snapshot"> & {
   workCompleteRetries: number;
 
   /**
-   * What the segment and the run have used up.
+   * Usage of the segment and of the run.
    *
    * @generated from field: harness.v1.Spent spent = 17;
    */
@@ -357,8 +357,8 @@ export type Snapshot = Message<"harness.v1.Snapshot"> & {
   autonomous: boolean;
 
   /**
-   * When the run was deleted; nothing follows such a step, and what is stored of
-   * the run goes away. Unset otherwise.
+   * When the run was deleted; nothing follows such a step, and the records and blobs of
+   * the run are erased. Unset otherwise.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 38;
    */
@@ -380,7 +380,7 @@ export type Snapshot = Message<"harness.v1.Snapshot"> & {
   workItemLedger?: WorkItemLedger | undefined;
 
   /**
-   * What has to be there before the run counts as done; unset without a contract.
+   * The outputs that must exist before the run counts as done; unset without a contract.
    *
    * @generated from field: harness.v1.TaskContract task_contract = 62;
    */
@@ -394,7 +394,7 @@ export type Snapshot = Message<"harness.v1.Snapshot"> & {
   coverageLedger?: CoverageLedger | undefined;
 
   /**
-   * What the detection of stalls remembers.
+   * State of the detection of stalls.
    *
    * @generated from field: harness.v1.ProgressTracker progress_tracker = 64;
    */
@@ -408,7 +408,7 @@ export type Snapshot = Message<"harness.v1.Snapshot"> & {
   mode: string;
 
   /**
-   * What the detection of loops remembers.
+   * State of the detection of loops.
    *
    * @generated from field: harness.v1.DoomLoop doom_loop = 66;
    */
@@ -443,7 +443,7 @@ export type Snapshot = Message<"harness.v1.Snapshot"> & {
   activity?: Activity | undefined;
 
   /**
-   * What the agent is made of: policy, rules, hooks and modes.
+   * The definition of the agent: policy, rules, hooks and modes.
    *
    * @generated from field: harness.v1.Definition definition = 71;
    */
@@ -562,7 +562,7 @@ export type Snapshot = Message<"harness.v1.Snapshot"> & {
   output?: Content | undefined;
 
   /**
-   * What is wrong with the last output; empty if it fits, or if none was given.
+   * Faults of the last output; empty if it fits, or if none was given.
    *
    * @generated from field: string output_problem = 93;
    */
@@ -597,7 +597,7 @@ export type Snapshot = Message<"harness.v1.Snapshot"> & {
   children: Child[];
 
   /**
-   * What the run does once its children are idle; unset: they may work.
+   * The stop that follows once its children are idle; unset: they may work.
    *
    * @generated from field: harness.v1.Stopping stopping = 98;
    */
@@ -640,7 +640,7 @@ export type Snapshot = Message<"harness.v1.Snapshot"> & {
   task?: Task | undefined;
 
   /**
-   * What the caller that started the run was entitled to; sorted, at most 32.
+   * Entitlements of the caller that started the run; sorted, at most 32.
    *
    * @generated from field: repeated string entitlements = 104;
    */
@@ -683,7 +683,7 @@ export type Snapshot = Message<"harness.v1.Snapshot"> & {
   changedFiles?: ChangedFiles | undefined;
 
   /**
-   * What the view of the conversation leaves out; unset: nothing, ever.
+   * The messages that the view of the conversation leaves out or shortens; unset: none, ever.
    *
    * @generated from field: harness.v1.CompactionPlan compaction_plan = 40;
    */
@@ -868,8 +868,8 @@ export const BackgroundCommandSchema: GenMessage<BackgroundCommand> = /*@__PURE_
   messageDesc(file_harness_v1_snapshot, 4);
 
 /**
- * TraceState is the trace state of a run: the parents of the next spans, and what is
- * needed to make spans that cross processes when they end. A run has one trace per
+ * TraceState is the trace state of a run: the parents of the next spans, and the starts
+ * of spans that may end in another process. A run has one trace per
  * 100 turns, its chapters; the ids of all but the first are derived from the first.
  *
  * @generated from message harness.v1.TraceState
@@ -1232,8 +1232,8 @@ export type PendingCall = Message<"harness.v1.PendingCall"> & {
   preview?: CallPreview | undefined;
 
   /**
-   * What the person who approved the call changed in its arguments, with which its result
-   * begins; empty: nothing.
+   * Changes that the approving person made in the arguments, with which the result of the
+   * call begins; empty: none.
    *
    * @generated from field: string changes = 19;
    */
@@ -1248,15 +1248,15 @@ export type PendingCall = Message<"harness.v1.PendingCall"> & {
   question?: ServerQuestion | undefined;
 
   /**
-   * The tool wait: what the call waits for.
+   * The tool wait: the time or event that the call waits for.
    *
    * @generated from field: harness.v1.WaitState wait = 30;
    */
   wait?: WaitState | undefined;
 
   /**
-   * Calls of sub-agents, agent_wait and delegate: what the call wants. Unset for calls of
-   * sub-agents with a prompt alone.
+   * Calls of sub-agents, agent_wait and delegate: how the call delegates, its runs and its
+   * tasks. Unset for calls of sub-agents with a prompt alone.
    *
    * @generated from field: harness.v1.Delegation delegation = 31;
    */
@@ -1400,7 +1400,7 @@ export const WaitStateSchema: GenMessage<WaitState> = /*@__PURE__*/
   messageDesc(file_harness_v1_snapshot, 9);
 
 /**
- * Spent is what was used up.
+ * Spent is the usage of budgets, in a segment and in the run.
  *
  * @generated from message harness.v1.Spent
  */

@@ -239,7 +239,7 @@ export type Definition = Message<"harness.v1.Definition"> & {
 
   /**
    * This message as encoded protobuf, in a blob, once it is too large to travel. Set
-   * together with the other fields: they are what is stored there.
+   * together with the other fields: the blob has the same ones.
    *
    * @generated from field: harness.v1.Content stored = 15;
    */
@@ -254,7 +254,7 @@ export const DefinitionSchema: GenMessage<Definition> = /*@__PURE__*/
   messageDesc(file_harness_v1_steering, 3);
 
 /**
- * DoomLoop is what the detection of loops remembers.
+ * DoomLoop is the state of the detection of loops.
  *
  * @generated from message harness.v1.DoomLoop
  */
@@ -312,7 +312,7 @@ export const DoomLoopSchema: GenMessage<DoomLoop> = /*@__PURE__*/
   messageDesc(file_harness_v1_steering, 4);
 
 /**
- * ProgressTracker is what the detection of stalls remembers.
+ * ProgressTracker is the state of the detection of stalls.
  *
  * @generated from message harness.v1.ProgressTracker
  */

@@ -37,7 +37,7 @@ export type SubAgent = Message<"harness.v1.SubAgent"> & {
   name: string;
 
   /**
-   * What the parent's model reads of it; at most 1 KiB.
+   * Its description for the parent's model; at most 1 KiB.
    *
    * @generated from field: string description = 2;
    */
@@ -102,7 +102,7 @@ export type SubAgent = Message<"harness.v1.SubAgent"> & {
   budgets?: Budgets | undefined;
 
   /**
-   * What has to be there before its work counts as done.
+   * The outputs that must exist before its work counts as done.
    *
    * @generated from field: harness.v1.TaskContract contract = 11;
    */

@@ -26,7 +26,7 @@ export type ToolSpec = Message<"harness.v1.ToolSpec"> & {
   name: string;
 
   /**
-   * What the model reads about it.
+   * Its description for the model.
    *
    * @generated from field: string description = 2;
    */
@@ -91,8 +91,8 @@ export const ClientToolsSchema: GenMessage<ClientTools> = /*@__PURE__*/
   messageDesc(file_harness_v1_tool, 1);
 
 /**
- * ToolAnnotations is what the harness knows of a tool beyond its schema. Rules
- * speak of these and never of tool names.
+ * ToolAnnotations are the effects of a tool and the treatment of its results.
+ * Rules speak of these and never of tool names.
  *
  * @generated from message harness.v1.ToolAnnotations
  */
@@ -368,7 +368,7 @@ export const ToolOriginSchema: GenEnum<ToolOrigin> = /*@__PURE__*/
   enumDesc(file_harness_v1_tool, 1);
 
 /**
- * ToolDecision is what the policy says of a call.
+ * ToolDecision is the policy's decision on a call.
  *
  * @generated from enum harness.v1.ToolDecision
  */

@@ -117,7 +117,7 @@ export type FinishServerSignInRequest = Message<"harness.v1.FinishServerSignInRe
   namespace: string;
 
   /**
-   * What the browser has returned.
+   * The parameters with which the browser was redirected.
    *
    * @generated from field: harness.v1.SignInReturn returned = 2;
    */
@@ -307,7 +307,7 @@ export type DescribeHostResponse = Message<"harness.v1.DescribeHostResponse"> & 
   tools: ToolSpec[];
 
   /**
-   * Names the ledger; another one means that what was started is not known.
+   * Names the ledger; another one means that the calls of this one are unknown.
    * It is PLACE-RANDOM: a host with the same place and another random part has
    * replaced the one before it, whose ledger is lost.
    *
@@ -717,7 +717,7 @@ export type ExecuteToolResponse = Message<"harness.v1.ExecuteToolResponse"> & {
   outcome: ToolOutcome;
 
   /**
-   * What the model is to read.
+   * The text for the model.
    *
    * @generated from field: string result = 2;
    */
@@ -773,7 +773,7 @@ export type ExecuteToolResponse = Message<"harness.v1.ExecuteToolResponse"> & {
   background?: BackgroundCommand | undefined;
 
   /**
-   * INPUT_REQUIRED: what the server asks, inline. Unset otherwise.
+   * INPUT_REQUIRED: the question of the server, inline. Unset otherwise.
    *
    * @generated from field: harness.v1.ServerQuestion question = 10;
    */
@@ -987,7 +987,7 @@ export const ProposedCallSchema: GenMessage<ProposedCall> = /*@__PURE__*/
   messageDesc(file_harness_v1_toolhost, 20);
 
 /**
- * InspectWorkspaceResponse is what has changed.
+ * InspectWorkspaceResponse lists the changes in a workspace.
  *
  * @generated from message harness.v1.InspectWorkspaceResponse
  */
@@ -1015,7 +1015,7 @@ export type InspectWorkspaceResponse = Message<"harness.v1.InspectWorkspaceRespo
   background: BackgroundState[];
 
   /**
-   * What the proposed calls would change, in their order; only files and note are set.
+   * The changes that the proposed calls would make, in their order; only files and note are set.
    *
    * @generated from field: repeated harness.v1.CallPreview previews = 4;
    */
@@ -1099,7 +1099,7 @@ export type CheckFileResponse = Message<"harness.v1.CheckFileResponse"> & {
   size: bigint;
 
   /**
-   * Its text, as far as asked for; what is no UTF-8 is replaced.
+   * Its text, as far as asked for; bytes that are no UTF-8 are replaced.
    *
    * @generated from field: string text = 5;
    */
@@ -1625,8 +1625,8 @@ export const ToolHostService: GenService<{
     output: typeof ExecuteToolResponseSchema;
   },
   /**
-   * ReadCallOutput returns what the command of a running call has printed, for people who
-   * watch. It has no effect on the call, and a response that is lost is no loss for it.
+   * ReadCallOutput returns output of the command of a running call, for people who watch. It
+   * has no effect on the call, and a response that is lost is no loss for it.
    *
    * @generated from rpc harness.v1.ToolHostService.ReadCallOutput
    */
@@ -1636,7 +1636,7 @@ export const ToolHostService: GenService<{
     output: typeof ReadCallOutputResponseSchema;
   },
   /**
-   * InspectWorkspace returns what has changed in a workspace since a run started.
+   * InspectWorkspace returns the changes in a workspace since a run started.
    *
    * @generated from rpc harness.v1.ToolHostService.InspectWorkspace
    */

@@ -95,7 +95,7 @@ export type ToolServiceTool = Message<"harness.v1.ToolServiceTool"> & {
   name: string;
 
   /**
-   * What the model reads about it. More than 4 KiB are cut.
+   * Its description for the model. More than 4 KiB are cut.
    *
    * @generated from field: string description = 2;
    */
@@ -289,7 +289,7 @@ export const ToolServiceExecuteResponseSchema: GenMessage<ToolServiceExecuteResp
  */
 export type ToolServiceResult = Message<"harness.v1.ToolServiceResult"> & {
   /**
-   * What the model reads.
+   * The text for the model.
    *
    * @generated from field: string text = 1;
    */

@@ -142,8 +142,8 @@ export type Child = Message<"harness.v1.Child"> & {
   writes: boolean;
 
   /**
-   * What is wanted of it. Repair sends it at each step of the parent to park or end, until
-   * a report confirms it.
+   * The order to it. Repair sends it at each step of the parent to park or end, until a
+   * report confirms it.
    *
    * @generated from field: harness.v1.ChildWant want = 5;
    */
@@ -377,7 +377,7 @@ export const GraphSchema: GenMessage<Graph> = /*@__PURE__*/
   messageDesc(file_harness_v1_tree, 3);
 
 /**
- * SwarmWork is what is kept of a swarm at work.
+ * SwarmWork is the state of a swarm at work.
  *
  * @generated from message harness.v1.SwarmWork
  */

@@ -23,7 +23,7 @@ export const file_harness_v1_workitem: GenFile = /*@__PURE__*/
  */
 export type WorkItem = Message<"harness.v1.WorkItem"> & {
   /**
-   * Short and stable in a run: w1, w2, or what the agent chose. Matches
+   * Short and stable in a run: w1, w2, or the agent's choice. Matches
    * [A-Za-z0-9_.-]{1,32}.
    *
    * @generated from field: string id = 1;
@@ -66,7 +66,7 @@ export type WorkItem = Message<"harness.v1.WorkItem"> & {
   role: ArtifactRole;
 
   /**
-   * What was made; unset before.
+   * The product; unset before it is made.
    *
    * @generated from field: harness.v1.Content artifact = 7;
    */
@@ -94,7 +94,7 @@ export type WorkItem = Message<"harness.v1.WorkItem"> & {
   revisionOf: string;
 
   /**
-   * Role CONTROL with an artifact: what the artifact says.
+   * Role CONTROL with an artifact: the verdict of the artifact.
    *
    * @generated from field: harness.v1.ControlVerdict control = 11;
    */
@@ -109,7 +109,7 @@ export const WorkItemSchema: GenMessage<WorkItem> = /*@__PURE__*/
   messageDesc(file_harness_v1_workitem, 0);
 
 /**
- * ControlVerdict is what a control artifact says.
+ * ControlVerdict is the verdict of a control artifact.
  *
  * @generated from message harness.v1.ControlVerdict
  */
@@ -158,15 +158,15 @@ export type WorkItemLedger = Message<"harness.v1.WorkItemLedger"> & {
   lastNumber: number;
 
   /**
-   * This message as encoded protobuf, in a blob. Set together with the items: they
-   * are what is stored there. Code that changes them clears it.
+   * This message as encoded protobuf, in a blob. Set together with the items: the blob has
+   * the same ones. Code that changes them clears it.
    *
    * @generated from field: harness.v1.Content stored = 3;
    */
   stored?: Content | undefined;
 
   /**
-   * What save_artifact has stored, in order, at most 200.
+   * Artifacts of save_artifact, in order, at most 200.
    *
    * @generated from field: repeated harness.v1.Artifact artifacts = 4;
    */
@@ -180,8 +180,8 @@ export type WorkItemLedger = Message<"harness.v1.WorkItemLedger"> & {
   lastArtifact: number;
 
   /**
-   * What the best attempt of the segment would deliver, until the next begins. A program before
-   * schema 16 kept the artifacts of each attempt.
+   * Artifacts of the best attempt of the segment, until the next segment begins. A program before
+   * schema 16 kept those of each attempt.
    *
    * @generated from field: repeated harness.v1.AttemptArtifacts attempts = 6;
    */
@@ -265,7 +265,7 @@ export type Deliverable = Message<"harness.v1.Deliverable"> & {
   title: string;
 
   /**
-   * What was made.
+   * The product.
    *
    * @generated from field: harness.v1.Content content = 3;
    */

@@ -41,7 +41,7 @@ class _CompactionActionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Comp
     """Its head and its tail, within a number of tokens."""
 
 class CompactionAction(_CompactionAction, metaclass=_CompactionActionEnumTypeWrapper):
-    """CompactionAction is what the view of a conversation shows of a message."""
+    """CompactionAction is the form in which the view of a conversation shows a message."""
 
 COMPACTION_ACTION_UNSPECIFIED: CompactionAction.ValueType  # 0
 """The message itself."""
@@ -158,7 +158,7 @@ class Watermark(_message.Message):
     SHOWN_TOKENS_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
     action: Global___CompactionAction.ValueType
-    """What is done."""
+    """The form in which the view shows the messages."""
     through_message: _builtins.int
     """The last message that it applies to."""
     min_tokens: _builtins.int
@@ -186,7 +186,9 @@ Global___Watermark: _TypeAlias = Watermark  # noqa: Y015
 
 @_typing.final
 class CompactionPlan(_message.Message):
-    """CompactionPlan is what the view of a conversation leaves out. The log is never changed."""
+    """CompactionPlan has the messages that the view of a conversation leaves out or shortens. The
+    log is never changed.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -205,7 +207,7 @@ class CompactionPlan(_message.Message):
     renderer: _builtins.int
     """Version of the wording and the rules of the view; see pkg/conversation/view."""
     passes: _builtins.int
-    """Changes of what the view shows, in the run."""
+    """Number of changes of the view in the run."""
     last_pass_turn: _builtins.int
     """Turns that had ended at the last of them."""
     cleared: _builtins.int
@@ -373,15 +375,15 @@ class StructuredSummary(_message.Message):
     """The last message of the span."""
     @_builtins.property
     def facts(self) -> _containers.RepeatedCompositeFieldContainer[Global___SummaryStatement]:
-        """What was found out; at most 64."""
+        """Findings; at most 64."""
 
     @_builtins.property
     def decisions(self) -> _containers.RepeatedCompositeFieldContainer[Global___SummaryStatement]:
-        """What was decided; at most 64."""
+        """Decisions; at most 64."""
 
     @_builtins.property
     def open_items(self) -> _containers.RepeatedCompositeFieldContainer[Global___SummaryItem]:
-        """What is to be done; at most 64."""
+        """Work that remains; at most 64."""
 
     @_builtins.property
     def tool_outcomes(self) -> _containers.RepeatedCompositeFieldContainer[Global___SummaryStatement]:
@@ -393,7 +395,7 @@ class StructuredSummary(_message.Message):
 
     @_builtins.property
     def current_task(self) -> Global___SummaryItem:
-        """What the agent works on."""
+        """The present work of the agent."""
 
     @_builtins.property
     def current_plan(self) -> _containers.RepeatedCompositeFieldContainer[Global___SummaryItem]:

@@ -590,7 +590,7 @@ class ContextConfig(_message.Message):
     alone. Default 0.30.
     """
     rehydration_reserve: _builtins.int
-    """Tokens kept free to read back what was taken out of the view, while something was.
+    """Tokens kept free to read back messages that the view leaves out, while there are any.
     Default 2,000.
     """
     compaction: _builtins.bool
@@ -609,8 +609,8 @@ class ContextConfig(_message.Message):
 
     @_builtins.property
     def durability(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolDurability]:
-        """What compaction may do with the results of tools, instead of what the tools declare;
-        at most 128.
+        """What compaction may do with the results of tools, instead of the tools' declarations; at
+        most 128.
         """
 
     @_builtins.property

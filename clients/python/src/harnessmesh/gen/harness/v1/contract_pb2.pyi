@@ -119,14 +119,14 @@ class TaskContract(_message.Message):
     id: _builtins.str
     """Name for people and logs; may be empty."""
     goal: _builtins.str
-    """What is to be achieved."""
+    """The goal that the outputs serve."""
     @_builtins.property
     def required_outputs(self) -> _containers.RepeatedCompositeFieldContainer[Global___RequiredOutput]:
-        """What has to be there; ids are unique; at most 200."""
+        """Outputs that must exist; ids are unique; at most 200."""
 
     @_builtins.property
     def questions(self) -> _containers.RepeatedCompositeFieldContainer[Global___UserQuestion]:
-        """What the user has to say first; ids are unique; at most 32."""
+        """Questions that the user answers first; ids are unique; at most 32."""
 
     @_builtins.property
     def acceptability(self) -> Global___Acceptability:
@@ -141,7 +141,7 @@ class TaskContract(_message.Message):
     @_builtins.property
     def stored(self) -> _content_pb2.Content:
         """This message as encoded protobuf, in a blob, once it is too large to travel. Set
-        together with the other fields: they are what is stored there.
+        together with the other fields: the blob has the same ones.
         """
 
     def __init__(
@@ -240,8 +240,8 @@ class Predicate(_message.Message):
     kind: _builtins.str
     """ARTIFACT_COUNT: kind of the artifacts, such as finding. Matches [a-z][a-z0-9_]{0,31}."""
     min: _builtins.int
-    """ARTIFACT_COUNT: least number of artifacts, 1 to 200. Default 1. What the required
-    outputs of a contract count is at most 200 together.
+    """ARTIFACT_COUNT: least number of artifacts, 1 to 200. Default 1. The sum over the
+    required outputs of a contract is at most 200.
     """
     cited: _builtins.bool
     """ARTIFACT_COUNT: only artifacts with a citation that has a quote count. Default false."""
@@ -467,7 +467,7 @@ Global___RequirementCoverage: _TypeAlias = RequirementCoverage  # noqa: Y015
 
 @_typing.final
 class QuestionAnswer(_message.Message):
-    """QuestionAnswer is what the user said."""
+    """QuestionAnswer is the user's answer to a question of a contract."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -524,8 +524,8 @@ class CoverageLedger(_message.Message):
 
     @_builtins.property
     def stored(self) -> _content_pb2.Content:
-        """This message as encoded protobuf, in a blob. Set together with the other fields:
-        they are what is stored there. Code that changes them clears it.
+        """This message as encoded protobuf, in a blob. Set together with the other fields: the
+        blob has the same ones. Code that changes them clears it.
         """
 
     def __init__(
@@ -579,7 +579,7 @@ Global___Coverage: _TypeAlias = Coverage  # noqa: Y015
 
 @_typing.final
 class GapReport(_message.Message):
-    """GapReport is what is missing. Its text is in the model's next request."""
+    """GapReport lists the missing outputs and answers. Its text is in the model's next request."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -627,7 +627,7 @@ class UnmetRequirement(_message.Message):
     description: _builtins.str
     """What it is."""
     why: _builtins.str
-    """What was seen instead."""
+    """Why the output does not count, from its last check."""
     def __init__(
         self,
         *,

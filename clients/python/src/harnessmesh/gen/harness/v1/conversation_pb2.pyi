@@ -62,7 +62,7 @@ class _MessageKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MessageKi
     MESSAGE_KIND_UNSPECIFIED: _MessageKind.ValueType  # 0
     """Ordinary content: the model's messages and tool results."""
     MESSAGE_KIND_USER_INPUT: _MessageKind.ValueType  # 1
-    """The user's own words: the goal and what was sent later."""
+    """The user's own words: the goal and later messages."""
     MESSAGE_KIND_GUIDANCE: _MessageKind.ValueType  # 2
     """Guidance that the harness wrote; user role on the wire, marked as such."""
     MESSAGE_KIND_CONTINUATION: _MessageKind.ValueType  # 3
@@ -72,7 +72,7 @@ class _MessageKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MessageKi
     MESSAGE_KIND_REPAIR: _MessageKind.ValueType  # 5
     """A result that repair wrote for a call without one."""
     MESSAGE_KIND_ANSWER: _MessageKind.ValueType  # 6
-    """What the user answered to a question of the contract."""
+    """The user's answer to a question of the contract."""
 
 class MessageKind(_MessageKind, metaclass=_MessageKindEnumTypeWrapper):
     """MessageKind is why a message is in the conversation. It is fixed when the
@@ -82,7 +82,7 @@ class MessageKind(_MessageKind, metaclass=_MessageKindEnumTypeWrapper):
 MESSAGE_KIND_UNSPECIFIED: MessageKind.ValueType  # 0
 """Ordinary content: the model's messages and tool results."""
 MESSAGE_KIND_USER_INPUT: MessageKind.ValueType  # 1
-"""The user's own words: the goal and what was sent later."""
+"""The user's own words: the goal and later messages."""
 MESSAGE_KIND_GUIDANCE: MessageKind.ValueType  # 2
 """Guidance that the harness wrote; user role on the wire, marked as such."""
 MESSAGE_KIND_CONTINUATION: MessageKind.ValueType  # 3
@@ -92,7 +92,7 @@ MESSAGE_KIND_STOP_REJECTED: MessageKind.ValueType  # 4
 MESSAGE_KIND_REPAIR: MessageKind.ValueType  # 5
 """A result that repair wrote for a call without one."""
 MESSAGE_KIND_ANSWER: MessageKind.ValueType  # 6
-"""What the user answered to a question of the contract."""
+"""The user's answer to a question of the contract."""
 Global___MessageKind: _TypeAlias = MessageKind  # noqa: Y015
 
 class _KeptContent:
@@ -254,8 +254,8 @@ Global___PreservedField: _TypeAlias = PreservedField  # noqa: Y015
 
 @_typing.final
 class ResultMarks(_message.Message):
-    """ResultMarks is what the result of a call is marked with when it is appended. It is set
-    only in runs with compaction.
+    """ResultMarks tell compaction how to treat the result of a call. They are set when the result
+    is appended, only in runs with compaction.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -317,7 +317,7 @@ class Part(_message.Message):
 
     @_builtins.property
     def opaque(self) -> Global___Opaque:
-        """What the provider wants back with this piece. Unset: nothing."""
+        """Data of the provider that goes back to it with this piece. Unset: none."""
 
     def __init__(
         self,

@@ -43,7 +43,7 @@ class Environment(_message.Message):
 
     @_builtins.property
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.ToolSpec]:
-        """The tools of the host, for what is said of their use."""
+        """The tools of the host, for their lines of usage in the system prompt."""
 
     @_builtins.property
     def skills(self) -> _containers.RepeatedCompositeFieldContainer[Global___Skill]:

@@ -769,7 +769,7 @@ class SwarmCompleted(_message.Message):
     total_duration_ms: _builtins.int
     """Time since the specialists were started, in milliseconds."""
     estimated_cost_usd: _builtins.float
-    """What the specialists and the aggregator cost, in US dollars."""
+    """Cost of the specialists and the aggregator, in US dollars."""
     def __init__(
         self,
         *,
@@ -930,7 +930,7 @@ class DeliverablesUpdated(_message.Message):
     title: _builtins.str
     """Its title."""
     role: _workitem_pb2.ArtifactRole.ValueType
-    """What the artifact is for."""
+    """The purpose of the artifact."""
     def __init__(
         self,
         *,
@@ -1429,8 +1429,8 @@ class ToolCalled(_message.Message):
     tool: _builtins.str
     """Its tool."""
     awaits: _builtins.str
-    """What the call waits for: approval, client_tool or question; empty when it
-    does not wait. From now on an answer is accepted.
+    """The answer that the call waits for: approval, client_tool or question; empty when it
+    does not wait. From this event on an answer is accepted.
     """
     sandbox_level: _sandbox_pb2.SandboxLevel.ValueType
     """For tools that run commands: the level at which it runs."""
@@ -1575,7 +1575,7 @@ class BudgetWarn(_message.Message):
     limit: _builtins.float
     """The limit, in turns, calls, seconds, tokens or US dollars."""
     used: _builtins.float
-    """What was used, in the same unit."""
+    """The amount used, in the same unit."""
     def __init__(
         self,
         *,
@@ -1637,7 +1637,7 @@ class StopRejected(_message.Message):
     """
     @_builtins.property
     def gap(self) -> _contract_pb2.GapReport:
-        """contract_not_satisfied: what is missing."""
+        """contract_not_satisfied: the missing outputs and answers."""
 
     def __init__(
         self,
@@ -1870,7 +1870,7 @@ class ToolQuestion(_message.Message):
     """Its tool."""
     @_builtins.property
     def question(self) -> _mcp_pb2.ServerQuestion:
-        """What the server asks. All texts are its words."""
+        """The question of the server. All texts are its words."""
 
     @_builtins.property
     def deadline(self) -> _timestamp_pb2.Timestamp:
@@ -1910,7 +1910,7 @@ class ToolAnswered(_message.Message):
     round: _builtins.int
     """Number of the question in the call, from 1."""
     action: _mcp_pb2.AnswerAction.ValueType
-    """What the person did."""
+    """The person's decision: an answer, a refusal or a cancellation."""
     caller: _builtins.str
     """The caller that answered, as in SessionStart."""
     def __init__(
@@ -2003,7 +2003,7 @@ class ApprovalAnswered(_message.Message):
     caller: _builtins.str
     """The caller that decided, as in SessionStart."""
     digest: _builtins.str
-    """Digest of what the person was shown; empty if the answer named none."""
+    """Digest of the preview that the person was shown; empty if the answer named none."""
     @_builtins.property
     def rules(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.ToolRule]:
         """RUN: the rules that are stored for the rest of the run; empty: the whole tool."""

@@ -27,8 +27,8 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class StepInput(_message.Message):
-    """StepInput is a step as its executor gets it, with what the executor may look
-    at. Time enters here and nowhere else.
+    """StepInput is a step as its executor gets it, with everything that the executor
+    may read. Time enters here and nowhere else.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -58,7 +58,7 @@ class StepInput(_message.Message):
 
     @_builtins.property
     def observed(self) -> _containers.RepeatedCompositeFieldContainer[_record_pb2.Observation]:
-        """Answers to what the executor needed."""
+        """The observations that the executor has asked for."""
 
     def __init__(
         self,
@@ -81,8 +81,8 @@ Global___StepInput: _TypeAlias = StepInput  # noqa: Y015
 
 @_typing.final
 class StepOutput(_message.Message):
-    """StepOutput is what an executor makes of a step: what is to be committed, or
-    what it has to know first.
+    """StepOutput is an executor's response to a step: an outcome to commit, the
+    observations that it needs first, or a wait.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -92,15 +92,15 @@ class StepOutput(_message.Message):
     WAIT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def outcome(self) -> Global___Outcome:
-        """What is to be committed."""
+        """The outcome to commit."""
 
     @_builtins.property
     def needs(self) -> Global___Needs:
-        """What it has to know first."""
+        """The observations that it needs first."""
 
     @_builtins.property
     def wait(self) -> Global___Wait:
-        """What it waits for."""
+        """The changes that it waits for."""
 
     def __init__(
         self,
@@ -155,8 +155,8 @@ Global___Wait: _TypeAlias = Wait  # noqa: Y015
 
 @_typing.final
 class Outcome(_message.Message):
-    """Outcome is what is to be committed. The executor loop sets the ids of
-    messages and the fence when it commits.
+    """Outcome is the content of the record that commits a step. The executor loop
+    sets the ids of messages and the fence.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -263,14 +263,14 @@ Global___ExecuteRequest: _TypeAlias = ExecuteRequest  # noqa: Y015
 
 @_typing.final
 class ExecuteResponse(_message.Message):
-    """ExecuteResponse is what the executor makes of it."""
+    """ExecuteResponse is the executor's response."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     OUTPUT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def output(self) -> Global___StepOutput:
-        """The outcome, or what the executor has to know first."""
+        """The outcome, the observations that it needs first, or a wait."""
 
     def __init__(
         self,
@@ -415,14 +415,14 @@ Global___DecideRequest: _TypeAlias = DecideRequest  # noqa: Y015
 
 @_typing.final
 class DecideResponse(_message.Message):
-    """DecideResponse is what the stop decision makes of it."""
+    """DecideResponse is the stop decision's response."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     OUTPUT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def output(self) -> Global___StepOutput:
-        """The outcome, or what the stop decision has to know first."""
+        """The outcome, or the observations that the stop decision needs first."""
 
     def __init__(
         self,
@@ -469,7 +469,7 @@ Global___PrepareRequest: _TypeAlias = PrepareRequest  # noqa: Y015
 
 @_typing.final
 class PrepareResponse(_message.Message):
-    """PrepareResponse is what the model would be sent."""
+    """PrepareResponse is the next request to the model."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -607,8 +607,8 @@ Global___TurnResponse: _TypeAlias = TurnResponse  # noqa: Y015
 
 @_typing.final
 class Delta(_message.Message):
-    """Delta is a piece of the model's text while it is being written, what the monitor finds in
-    it, or a piece of the output of a command while it runs. It is not stored; the whole text
+    """Delta is a piece of the model's text while it is being written, an alert of the monitor
+    about it, or a piece of the output of a command while it runs. It is not stored; the whole text
     comes with the model.response event, an alert with the quality.alert event, the output with
     the tool.result or tool.error event.
     """
@@ -649,7 +649,7 @@ class Delta(_message.Message):
 
     @_builtins.property
     def alert(self) -> _quality_pb2.QualityAlert:
-        """What the monitor has found in the text of this try up to here; unset in a delta of text,
+        """An alert of the monitor about the text of this try up to here; unset in a delta of text,
         reasoning or output, and next to turn, attempt, try and offset the only part of its delta.
         The event quality.alert of the response follows, unless the try fails.
         """
@@ -677,8 +677,8 @@ Global___Delta: _TypeAlias = Delta  # noqa: Y015
 
 @_typing.final
 class ToolOutput(_message.Message):
-    """ToolOutput is what the command of a running call prints: at most ten pieces a second. What
-    is more is skipped, and so is the end of the output, which is in the result of the call.
+    """ToolOutput is output of the command of a running call: at most ten pieces a second. Further
+    output is skipped, and so is the end, which is in the result of the call.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

@@ -279,8 +279,8 @@ class StopDecisionServiceServicer:
     """
 
     def Decide(self, request, context):
-        """Decide maps a TurnComplete to what the stop decision would commit, and
-        commits nothing: post a state, get the decision.
+        """Decide maps a TurnComplete to the outcome that the stop decision would
+        commit, and commits nothing: post a state, get the decision.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -139,8 +139,8 @@ class StopDecisionServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> StopDecisionServiceAsyncStub: ...
     Decide: _grpc.UnaryUnaryMultiCallable[_executor_pb2.DecideRequest, _executor_pb2.DecideResponse]
-    """Decide maps a TurnComplete to what the stop decision would commit, and
-    commits nothing: post a state, get the decision.
+    """Decide maps a TurnComplete to the outcome that the stop decision would
+    commit, and commits nothing: post a state, get the decision.
     """
 
 @_typing.type_check_only
@@ -149,8 +149,8 @@ class StopDecisionServiceAsyncStub(StopDecisionServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Decide: _aio.UnaryUnaryMultiCallable[_executor_pb2.DecideRequest, _executor_pb2.DecideResponse]  # type: ignore[assignment]
-    """Decide maps a TurnComplete to what the stop decision would commit, and
-    commits nothing: post a state, get the decision.
+    """Decide maps a TurnComplete to the outcome that the stop decision would
+    commit, and commits nothing: post a state, get the decision.
     """
 
 class StopDecisionServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -162,8 +162,8 @@ class StopDecisionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _executor_pb2.DecideRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_executor_pb2.DecideResponse, _abc.Awaitable[_executor_pb2.DecideResponse]]:
-        """Decide maps a TurnComplete to what the stop decision would commit, and
-        commits nothing: post a state, get the decision.
+        """Decide maps a TurnComplete to the outcome that the stop decision would
+        commit, and commits nothing: post a state, get the decision.
         """
 
 def add_StopDecisionServiceServicer_to_server(servicer: StopDecisionServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

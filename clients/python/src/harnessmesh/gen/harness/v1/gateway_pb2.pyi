@@ -135,7 +135,7 @@ class FinishSignInRequest(_message.Message):
     """Namespace; empty means default."""
     @_builtins.property
     def returned(self) -> _mcp_pb2.SignInReturn:
-        """What the browser has returned."""
+        """The parameters with which the browser was redirected."""
 
     def __init__(
         self,
@@ -461,7 +461,7 @@ class HookAnswer(_message.Message):
     """Why there is no verdict: the hook failed. Empty when there is one."""
     @_builtins.property
     def verdict(self) -> _hook_pb2.HookVerdict:
-        """What the hook wants."""
+        """The verdict of the hook."""
 
     def __init__(
         self,
@@ -639,11 +639,11 @@ class StartRunRequest(_message.Message):
     """Sending the same request again starts no second run."""
     @_builtins.property
     def spec(self) -> _run_pb2.RunSpec:
-        """What the run is."""
+        """The definition of the run."""
 
     @_builtins.property
     def entitlements(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What the run is entitled to, at most 32 of [a-z0-9_.-]{1,64}. Only callers on the gateway's
+        """Entitlements of the run, at most 32 of [a-z0-9_.-]{1,64}. Only callers on the gateway's
         machine without a token may set it; others have the entitlements of their token.
         """
 
@@ -782,7 +782,7 @@ class WatchRunsRequest(_message.Message):
     namespace: _builtins.str
     """Namespace; empty means default, "*" means all."""
     changes_only: _builtins.bool
-    """Leave out what is stored at the start: send only changes."""
+    """Leave out the runs that are stored at the start: send only changes."""
     @_builtins.property
     def statuses(self) -> _containers.RepeatedScalarFieldContainer[_run_pb2.RunStatus.ValueType]:
         """Only runs with one of these statuses; empty means all. A run that was
@@ -1339,7 +1339,7 @@ class SendInputRequest(_message.Message):
 
     @_builtins.property
     def feedback(self) -> _inbox_pb2.Feedback:
-        """What the user says of the result of a run that has ended. FAILED_PRECONDITION while the
+        """The user's opinion of the result of a run that has ended. FAILED_PRECONDITION while the
         run has not ended.
         """
 
@@ -1823,7 +1823,7 @@ class PlanRange(_message.Message):
     last_message: _builtins.int
     """The last message."""
     action: _compaction_pb2.CompactionAction.ValueType
-    """What is done."""
+    """The form in which the view shows them."""
     messages: _builtins.int
     """Messages of the range to which it is done."""
     version: _builtins.int
@@ -1977,7 +1977,7 @@ Global___GetProfileRequest: _TypeAlias = GetProfileRequest  # noqa: Y015
 
 @_typing.final
 class GetProfileResponse(_message.Message):
-    """GetProfileResponse is what is known."""
+    """GetProfileResponse is a profile."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1985,11 +1985,11 @@ class GetProfileResponse(_message.Message):
     FIGURES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def state(self) -> _quality_pb2.ProfileState:
-        """What is stored."""
+        """The stored profile."""
 
     @_builtins.property
     def figures(self) -> _quality_pb2.QualityProfile:
-        """What follows from it."""
+        """Figures that follow from it."""
 
     def __init__(
         self,

@@ -216,8 +216,8 @@ class GatewayServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetContext(self, request, context):
-        """GetContext returns what the model was sent at a version of a run, or would be sent
-        now: the view of the conversation, message by message.
+        """GetContext returns the request that the model was sent at a version of a run, or would
+        be sent now: the view of the conversation, message by message.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -298,14 +298,14 @@ class GatewayServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetProfile(self, request, context):
-        """GetProfile returns what is known of a workspace, or of another name of a task's profile.
+        """GetProfile returns the profile of a workspace, or of another name that tasks give to one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ResetProfile(self, request, context):
-        """ResetProfile forgets what is known of it.
+        """ResetProfile deletes the profile.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

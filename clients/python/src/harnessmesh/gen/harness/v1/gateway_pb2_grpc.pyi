@@ -55,8 +55,8 @@ class GatewayServiceStub:
     GetConversation: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.GetConversationRequest, _gateway_pb2.GetConversationResponse]
     """GetConversation returns the conversation of a run up to a version."""
     GetContext: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.GetContextRequest, _gateway_pb2.GetContextResponse]
-    """GetContext returns what the model was sent at a version of a run, or would be sent
-    now: the view of the conversation, message by message.
+    """GetContext returns the request that the model was sent at a version of a run, or would
+    be sent now: the view of the conversation, message by message.
     """
     GetBlob: _grpc.UnaryStreamMultiCallable[_gateway_pb2.GetBlobRequest, _gateway_pb2.GetBlobResponse]
     """GetBlob returns the bytes of a BlobRef."""
@@ -86,9 +86,9 @@ class GatewayServiceStub:
     the built-in one. INVALID_ARGUMENT for an unknown id and a text that is too large.
     """
     GetProfile: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.GetProfileRequest, _gateway_pb2.GetProfileResponse]
-    """GetProfile returns what is known of a workspace, or of another name of a task's profile."""
+    """GetProfile returns the profile of a workspace, or of another name that tasks give to one."""
     ResetProfile: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.ResetProfileRequest, _gateway_pb2.ResetProfileResponse]
-    """ResetProfile forgets what is known of it."""
+    """ResetProfile deletes the profile."""
     StartSignIn: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.StartSignInRequest, _gateway_pb2.StartSignInResponse]
     """StartSignIn starts a sign-in of a person at a server of tools, for all runs of the namespace.
     FAILED_PRECONDITION with the reason where that cannot be.
@@ -129,8 +129,8 @@ class GatewayServiceAsyncStub(GatewayServiceStub):
     GetConversation: _aio.UnaryUnaryMultiCallable[_gateway_pb2.GetConversationRequest, _gateway_pb2.GetConversationResponse]  # type: ignore[assignment]
     """GetConversation returns the conversation of a run up to a version."""
     GetContext: _aio.UnaryUnaryMultiCallable[_gateway_pb2.GetContextRequest, _gateway_pb2.GetContextResponse]  # type: ignore[assignment]
-    """GetContext returns what the model was sent at a version of a run, or would be sent
-    now: the view of the conversation, message by message.
+    """GetContext returns the request that the model was sent at a version of a run, or would
+    be sent now: the view of the conversation, message by message.
     """
     GetBlob: _aio.UnaryStreamMultiCallable[_gateway_pb2.GetBlobRequest, _gateway_pb2.GetBlobResponse]  # type: ignore[assignment]
     """GetBlob returns the bytes of a BlobRef."""
@@ -160,9 +160,9 @@ class GatewayServiceAsyncStub(GatewayServiceStub):
     the built-in one. INVALID_ARGUMENT for an unknown id and a text that is too large.
     """
     GetProfile: _aio.UnaryUnaryMultiCallable[_gateway_pb2.GetProfileRequest, _gateway_pb2.GetProfileResponse]  # type: ignore[assignment]
-    """GetProfile returns what is known of a workspace, or of another name of a task's profile."""
+    """GetProfile returns the profile of a workspace, or of another name that tasks give to one."""
     ResetProfile: _aio.UnaryUnaryMultiCallable[_gateway_pb2.ResetProfileRequest, _gateway_pb2.ResetProfileResponse]  # type: ignore[assignment]
-    """ResetProfile forgets what is known of it."""
+    """ResetProfile deletes the profile."""
     StartSignIn: _aio.UnaryUnaryMultiCallable[_gateway_pb2.StartSignInRequest, _gateway_pb2.StartSignInResponse]  # type: ignore[assignment]
     """StartSignIn starts a sign-in of a person at a server of tools, for all runs of the namespace.
     FAILED_PRECONDITION with the reason where that cannot be.
@@ -248,8 +248,8 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _gateway_pb2.GetContextRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_gateway_pb2.GetContextResponse, _abc.Awaitable[_gateway_pb2.GetContextResponse]]:
-        """GetContext returns what the model was sent at a version of a run, or would be sent
-        now: the view of the conversation, message by message.
+        """GetContext returns the request that the model was sent at a version of a run, or would
+        be sent now: the view of the conversation, message by message.
         """
 
     @_abc_1.abstractmethod
@@ -345,7 +345,7 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _gateway_pb2.GetProfileRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_gateway_pb2.GetProfileResponse, _abc.Awaitable[_gateway_pb2.GetProfileResponse]]:
-        """GetProfile returns what is known of a workspace, or of another name of a task's profile."""
+        """GetProfile returns the profile of a workspace, or of another name that tasks give to one."""
 
     @_abc_1.abstractmethod
     def ResetProfile(
@@ -353,7 +353,7 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _gateway_pb2.ResetProfileRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_gateway_pb2.ResetProfileResponse, _abc.Awaitable[_gateway_pb2.ResetProfileResponse]]:
-        """ResetProfile forgets what is known of it."""
+        """ResetProfile deletes the profile."""
 
     @_abc_1.abstractmethod
     def StartSignIn(

@@ -124,7 +124,7 @@ class InboxItem(_message.Message):
 
     @_builtins.property
     def lease(self) -> _config_pb2.Budgets:
-        """A user message that is an order: what the run may use up in the segment that it opens."""
+        """A user message that is an order: the budgets of the segment that it opens."""
 
     @_builtins.property
     def user_message(self) -> Global___UserMessage:
@@ -225,7 +225,7 @@ class Feedback(_message.Message):
 
     THUMB_FIELD_NUMBER: _builtins.int
     thumb: _quality_pb2.Thumb.ValueType
-    """What the user says."""
+    """The opinion."""
     def __init__(
         self,
         *,
@@ -265,7 +265,7 @@ Global___ModelChange: _TypeAlias = ModelChange  # noqa: Y015
 
 @_typing.final
 class ModeChange(_message.Message):
-    """ModeChange changes what the agent may do from the next call on."""
+    """ModeChange changes the mode, and with it the permitted calls, from the next call on."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -356,7 +356,7 @@ class Approval(_message.Message):
     reason: _builtins.str
     """DENY: the reason for the model; may be empty."""
     digest: _builtins.str
-    """Digest of what the person was shown, from CallPreview: the answer counts only for a
+    """CallPreview.digest of the preview that the person was shown: the answer counts only for a
     call with this digest. Empty: for the call with any digest.
     """
     @_builtins.property
@@ -368,8 +368,8 @@ class Approval(_message.Message):
     @_builtins.property
     def arguments(self) -> _content_pb2.Content:
         """ONCE: arguments with which the call runs instead of the model's, a JSON object, inline.
-        Unset: the model's. The call in the conversation stays; its result begins with what the
-        person changed.
+        Unset: the model's. The call in the conversation stays; its result begins with the
+        person's changes.
         """
 
     def __init__(
@@ -484,7 +484,7 @@ class ToolAnswer(_message.Message):
     is_error: _builtins.bool
     """The call failed; result has the error."""
     action: _mcp_pb2.AnswerAction.ValueType
-    """Questions of a server alone: what the person does. Unset: accept, and decline with
+    """Questions of a server alone: the person's decision. Unset: accept, and decline with
     is_error.
     """
     round: _builtins.int
@@ -493,7 +493,7 @@ class ToolAnswer(_message.Message):
     """
     @_builtins.property
     def result(self) -> _content_pb2.Content:
-        """What the model is given as the result; may be empty."""
+        """The result for the model; may be empty."""
 
     @_builtins.property
     def media(self) -> _containers.RepeatedCompositeFieldContainer[_conversation_pb2.Media]:

@@ -21,7 +21,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class DescribeProcessRequest(_message.Message):
-    """DescribeProcessRequest requests what the process is and does."""
+    """DescribeProcessRequest requests the description of the process."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -38,7 +38,7 @@ Global___DescribeProcessRequest: _TypeAlias = DescribeProcessRequest  # noqa: Y0
 
 @_typing.final
 class DescribeProcessResponse(_message.Message):
-    """DescribeProcessResponse is what the process is and does."""
+    """DescribeProcessResponse describes the process."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

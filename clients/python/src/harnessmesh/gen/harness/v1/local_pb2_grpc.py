@@ -64,7 +64,7 @@ class LocalServiceServicer:
     """
 
     def DescribeProcess(self, request, context):
-        """DescribeProcess returns what the process is and does.
+        """DescribeProcess returns the process, its build and its work.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

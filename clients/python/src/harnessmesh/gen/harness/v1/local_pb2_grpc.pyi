@@ -36,7 +36,7 @@ class LocalServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> LocalServiceAsyncStub: ...
     DescribeProcess: _grpc.UnaryUnaryMultiCallable[_local_pb2.DescribeProcessRequest, _local_pb2.DescribeProcessResponse]
-    """DescribeProcess returns what the process is and does."""
+    """DescribeProcess returns the process, its build and its work."""
     ProvideEnvironment: _grpc.UnaryUnaryMultiCallable[_local_pb2.ProvideEnvironmentRequest, _local_pb2.ProvideEnvironmentResponse]
     """ProvideEnvironment gives the environment of a run, before an input that drives it. The
     newest replaces the former one.
@@ -58,7 +58,7 @@ class LocalServiceAsyncStub(LocalServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     DescribeProcess: _aio.UnaryUnaryMultiCallable[_local_pb2.DescribeProcessRequest, _local_pb2.DescribeProcessResponse]  # type: ignore[assignment]
-    """DescribeProcess returns what the process is and does."""
+    """DescribeProcess returns the process, its build and its work."""
     ProvideEnvironment: _aio.UnaryUnaryMultiCallable[_local_pb2.ProvideEnvironmentRequest, _local_pb2.ProvideEnvironmentResponse]  # type: ignore[assignment]
     """ProvideEnvironment gives the environment of a run, before an input that drives it. The
     newest replaces the former one.
@@ -83,7 +83,7 @@ class LocalServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _local_pb2.DescribeProcessRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_local_pb2.DescribeProcessResponse, _abc.Awaitable[_local_pb2.DescribeProcessResponse]]:
-        """DescribeProcess returns what the process is and does."""
+        """DescribeProcess returns the process, its build and its work."""
 
     @_abc_1.abstractmethod
     def ProvideEnvironment(

@@ -222,7 +222,7 @@ class McpServer(_message.Message):
     that a request has.
     """
     policy: _tool_pb2.ToolDecision.ValueType
-    """What is decided about calls of its tools: a rule for all of them, before those of the agent,
+    """The decision on calls of its tools: a rule for all of them, before those of the agent,
     which therefore go before it. Unset: its tools ask, unless trust says otherwise.
     """
     load: Global___McpLoad.ValueType
@@ -424,7 +424,7 @@ Global___SignInStart: _TypeAlias = SignInStart  # noqa: Y015
 
 @_typing.final
 class SignInReturn(_message.Message):
-    """SignInReturn is what the address has to which the browser was redirected."""
+    """SignInReturn has the parameters of the address to which the browser was redirected."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -633,7 +633,7 @@ class McpDefinition(_message.Message):
     schema: _builtins.str
     """JSON Schema of its arguments."""
     hints: _builtins.str
-    """What the server says of its effects: JSON of the protocol's annotations; may be empty."""
+    """Its effects in the words of the server: JSON of the protocol's annotations; may be empty."""
     digest: _builtins.str
     """SHA-256 of name, description, schema and hints, in lower-case hexadecimal."""
     def __init__(
@@ -679,11 +679,11 @@ class McpTool(_message.Message):
     """
     @_builtins.property
     def definition(self) -> Global___McpDefinition:
-        """What the run began with. The model is shown spec, which is made from it."""
+        """The definition that the run began with. The model is shown spec, which is made from it."""
 
     @_builtins.property
     def spec(self) -> _tool_pb2.ToolSpec:
-        """What the model sees."""
+        """The tool as the model sees it."""
 
     @_builtins.property
     def change(self) -> Global___McpChange:
@@ -824,7 +824,7 @@ class McpSeen(_message.Message):
 
     @_builtins.property
     def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___McpServerChange]:
-        """What is different from the state before."""
+        """The differences from the state before."""
 
     def __init__(
         self,
@@ -844,7 +844,7 @@ Global___McpSeen: _TypeAlias = McpSeen  # noqa: Y015
 
 @_typing.final
 class McpServerChange(_message.Message):
-    """McpServerChange is what has changed in the tools of a server."""
+    """McpServerChange lists the changes in the tools of a server."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1066,7 +1066,7 @@ class ServerResponse(_message.Message):
     request_id: _builtins.str
     """Id of the request."""
     action: Global___AnswerAction.ValueType
-    """What the person did; never unspecified."""
+    """The person's decision; never unspecified."""
     @_builtins.property
     def content(self) -> _content_pb2.Content:
         """ACCEPT of a form: its values, a JSON object that its schema permits. Unset otherwise."""

@@ -163,7 +163,7 @@ class RepairTrigger(_message.Message):
     """START only: the tier of the caller's token, which selects prompts; empty: default."""
     @_builtins.property
     def spec(self) -> _run_pb2.RunSpec:
-        """START only: what the run is."""
+        """START only: the definition of the run."""
 
     @_builtins.property
     def parent(self) -> _tree_pb2.Parent:
@@ -172,12 +172,12 @@ class RepairTrigger(_message.Message):
     @_builtins.property
     def quality(self) -> _quality_pb2.QualityConfig:
         """How the installation judges work: used where the spec leaves a setting unset; a spec cannot
-        turn off what is enabled here. Unset: the installation sets nothing.
+        turn off a setting that is enabled here. Unset: the installation sets nothing.
         """
 
     @_builtins.property
     def entitlements(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """START only: what the caller's token entitles it to, sorted, each once; at most 32."""
+        """START only: entitlements of the caller's token, sorted, each once; at most 32."""
 
     @_builtins.property
     def features(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -256,7 +256,7 @@ class CompactionComplete(_message.Message):
 
     @_builtins.property
     def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___CompactionChange]:
-        """What was done; empty: nothing."""
+        """The changes of the view; empty: none."""
 
     def __init__(
         self,
@@ -287,7 +287,7 @@ class CompactionChange(_message.Message):
     MESSAGES_FIELD_NUMBER: _builtins.int
     FREED_TOKENS_FIELD_NUMBER: _builtins.int
     action: _compaction_pb2.CompactionAction.ValueType
-    """What was done."""
+    """The form in which the view shows the messages since."""
     first_message: _builtins.int
     """The first message that changed."""
     through_message: _builtins.int
@@ -512,7 +512,7 @@ class HarnessResult(_message.Message):
 
     @_builtins.property
     def deliverables(self) -> _containers.RepeatedCompositeFieldContainer[_workitem_pb2.Deliverable]:
-        """What was made for the user: work items with an artifact of role DELIVERABLE."""
+        """Products for the user: work items with an artifact of role DELIVERABLE."""
 
     @_builtins.property
     def coverage(self) -> _contract_pb2.Coverage:

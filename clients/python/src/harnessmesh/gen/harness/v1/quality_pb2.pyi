@@ -186,7 +186,7 @@ class Task(_message.Message):
     """Key of what outlives runs, in the namespace: 1 to 256 characters. Default: the workspace."""
     @_builtins.property
     def sources(self) -> _containers.RepeatedCompositeFieldContainer[Global___Source]:
-        """What the work is made from, at most 200."""
+        """Sources of the work, at most 200."""
 
     def __init__(
         self,
@@ -239,7 +239,7 @@ Global___Source: _TypeAlias = Source  # noqa: Y015
 
 @_typing.final
 class WorkKind(_message.Message):
-    """WorkKind is a kind of work and what is required of it."""
+    """WorkKind is a kind of work and its requirements."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -296,7 +296,7 @@ class WorkKind(_message.Message):
     score: _builtins.str
     """The score that work gets: rqs, rec_qs, doc_qs; empty: none."""
     preamble: _builtins.str
-    """What the kind requires, in words, for the system prompt. At most 2,000 bytes."""
+    """The requirements of the kind as a text for the system prompt. At most 2,000 bytes."""
     @_builtins.property
     def artifact_kinds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Kinds of artifacts that save_artifact takes; empty: insight, recommendation, document."""
@@ -388,7 +388,7 @@ class Artifact(_message.Message):
     CHARS_FIELD_NUMBER: _builtins.int
     EARLIER_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """a1, a2, or what the agent chose: [A-Za-z0-9_.-]{1,32}."""
+    """a1, a2, or the agent's choice: [A-Za-z0-9_.-]{1,32}."""
     kind: _builtins.str
     """insight, recommendation, document, or another that the kind of the work has."""
     title: _builtins.str
@@ -526,7 +526,7 @@ class PlanCandidate(_message.Message):
     SUGGESTED_WORKFLOW_FIELD_NUMBER: _builtins.int
     ESTIMATED_TURNS_FIELD_NUMBER: _builtins.int
     description: _builtins.str
-    """What is done."""
+    """The way, in words."""
     prompt_modifier: _builtins.str
     """Added to the prompt."""
     suggested_workflow: _builtins.str
@@ -588,7 +588,7 @@ class QualityState(_message.Message):
     level: _builtins.str
     """SIMPLE, MEDIUM or COMPLEX."""
     multiplier: _builtins.int
-    """Percent by which the profile scales what is required. Default 100."""
+    """Percent by which the profile scales the requirements. Default 100."""
     attempt: _builtins.int
     """Number of the attempt, from 1."""
     attempt_first_message: _builtins.int
@@ -606,7 +606,7 @@ class QualityState(_message.Message):
     accepted_iterations: _builtins.int
     """Iterations that were accepted."""
     cost_before_micro_usd: _builtins.int
-    """What the segment had used when the iterations began, in millionths of a dollar."""
+    """Cost of the segment when the iterations began, in millionths of a dollar."""
     refused: _builtins.bool
     """An alert of the monitor found a refusal."""
     profile: _builtins.str
@@ -778,7 +778,7 @@ class QualityAttempt(_message.Message):
 
     @_builtins.property
     def issues(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What was wrong, at most 20. Unset from schema 16 on, as answer."""
+        """Faults that were found, at most 20. Unset from schema 16 on, as answer."""
 
     @_builtins.property
     def scores(self) -> _containers.RepeatedCompositeFieldContainer[Global___QualityScored]:
@@ -840,7 +840,7 @@ class AttemptArtifacts(_message.Message):
 
     @_builtins.property
     def issues(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What was wrong, at most 20."""
+        """Faults that were found, at most 20."""
 
     @_builtins.property
     def scores(self) -> _containers.RepeatedCompositeFieldContainer[Global___QualityScored]:
@@ -920,8 +920,8 @@ class QualityVerdict(_message.Message):
     words are distinct.
     """
     issue_bits: _builtins.float
-    """Entropy of the categories of what was wrong in the last 20 segments of the profile, this
-    one included, in bits; unset if the segment was not counted in a profile.
+    """Entropy of the categories of faults in the last 20 segments of the profile, this one
+    included, in bits; unset if the segment was not counted in a profile.
     """
     fallback_feedback: _builtins.str
     """Why no verifier has judged the delivered attempt, such as "[is_fallback] no response within
@@ -1139,7 +1139,7 @@ Global___OutputSeen: _TypeAlias = OutputSeen  # noqa: Y015
 
 @_typing.final
 class DocumentFigures(_message.Message):
-    """DocumentFigures are what the form of a text is judged by."""
+    """DocumentFigures are the figures of the form of a text, for its score."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1177,7 +1177,7 @@ Global___DocumentFigures: _TypeAlias = DocumentFigures  # noqa: Y015
 
 @_typing.final
 class AnswerFigures(_message.Message):
-    """AnswerFigures are what the variety of an answer is judged by."""
+    """AnswerFigures are the figures of the variety of an answer."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1331,8 +1331,8 @@ class ProfileState(_message.Message):
 
     @_builtins.property
     def mismatches(self) -> _containers.RepeatedCompositeFieldContainer[Global___Mismatch]:
-        """The newest verdicts that users did not share, the newest last. What is stored has at most
-        8, an observation at most 3.
+        """The newest verdicts that users did not share, the newest last: at most 8 in a stored
+        profile, at most 3 in an observation.
         """
 
     @_builtins.property
@@ -1414,7 +1414,7 @@ class StoredPrompts(_message.Message):
     FORMAT_FIELD_NUMBER: _builtins.int
     PROMPTS_FIELD_NUMBER: _builtins.int
     format: _builtins.int
-    """Form of the message. A program does not change what has a later form."""
+    """Form of the message. A program does not change a message of a later form."""
     @_builtins.property
     def prompts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Prompt]:
         """By id, then tier."""
@@ -1458,7 +1458,7 @@ class Mismatch(_message.Message):
     score: _builtins.float
     """Score of the verifier, 0 to 1."""
     thumb: Global___Thumb.ValueType
-    """What the user said."""
+    """The user's opinion."""
     def __init__(
         self,
         *,
@@ -1583,7 +1583,7 @@ Global___ThumbedSegment: _TypeAlias = ThumbedSegment  # noqa: Y015
 
 @_typing.final
 class SegmentIssues(_message.Message):
-    """SegmentIssues are the categories of what was wrong with a segment."""
+    """SegmentIssues are the categories of faults of a segment."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1669,7 +1669,7 @@ class ProfileCount(_message.Message):
     """Score of the verifier, 0 to 1; unset if none answered."""
     @_builtins.property
     def issues(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Categories of what was wrong, each once."""
+        """Categories of the faults, each once."""
 
     def __init__(
         self,
@@ -1698,7 +1698,7 @@ class ProfileThumb(_message.Message):
     QUERY_FIELD_NUMBER: _builtins.int
     ANSWER_FIELD_NUMBER: _builtins.int
     thumb: Global___Thumb.ValueType
-    """What the user said."""
+    """The user's opinion."""
     score: _builtins.float
     """Score of the verifier, 0 to 1; unset if none answered."""
     query: _builtins.str
@@ -1752,7 +1752,7 @@ class QualityComplexity(_message.Message):
     """
     @_builtins.property
     def expected(self) -> Global___Expected:
-        """What is expected beyond the kind's own requirements; unset: nothing."""
+        """Requirements beyond those of the kind; unset: none."""
 
     def __init__(
         self,
@@ -1821,7 +1821,7 @@ Global___QualityPlanSelected: _TypeAlias = QualityPlanSelected  # noqa: Y015
 
 @_typing.final
 class QualityAlert(_message.Message):
-    """QualityAlert reports what the monitor has found in the text of the agent."""
+    """QualityAlert reports a fault that the monitor has found in the text of the agent."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1834,7 +1834,7 @@ class QualityAlert(_message.Message):
     checkpoint: _builtins.int
     """Characters of the text that were checked: 500, 2000 or 5000."""
     issue: _builtins.str
-    """What is wrong."""
+    """The fault."""
     suggestion: _builtins.str
     """What to do."""
     def __init__(
@@ -1890,12 +1890,12 @@ class QualityContract(_message.Message):
     score: _builtins.float
     """Share of the checks that passed, 0 to 1."""
     reasoning: _builtins.str
-    """What was checked, in one line."""
+    """The checks and their results, in one line."""
     attempt: _builtins.int
     """Number of the attempt."""
     @_builtins.property
     def issues(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What is missing, with figures."""
+        """The requirements that are not met, with figures."""
 
     @_builtins.property
     def artifact_counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
@@ -1937,7 +1937,7 @@ class QualityVerified(_message.Message):
     score: _builtins.float
     """0 to 1."""
     feedback: _builtins.str
-    """What the verifier says; begins with [is_fallback] if none answered."""
+    """The verifier's opinion; begins with [is_fallback] if none answered."""
     reasoning: _builtins.str
     """The verifiers and what each gave, in one line."""
     contrastive: _builtins.bool
@@ -1946,7 +1946,7 @@ class QualityVerified(_message.Message):
     """Number of the attempt."""
     @_builtins.property
     def issues(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What is wrong, at most 10 a verifier."""
+        """The faults, at most 10 a verifier."""
 
     def __init__(
         self,
@@ -2059,7 +2059,7 @@ class QualityDegraded(_message.Message):
     """Kind of the work."""
     @_builtins.property
     def issues(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What was wrong with the best."""
+        """The faults of the best attempt."""
 
     def __init__(
         self,
@@ -2137,7 +2137,7 @@ class QualityProfile(_message.Message):
     feedback_rate: _builtins.float
     """Share of segments with a thumb, 0 to 1."""
     quality_multiplier: _builtins.float
-    """Factor of what is required: 0.85, 1 or 1.15."""
+    """Factor of the requirements: 0.85, 1 or 1.15."""
     problem: _builtins.str
     """Why the profile could not be read or changed: the other fields are those of a new one.
     Empty: it could.
@@ -2185,7 +2185,7 @@ class QualityMilestone(_message.Message):
     description: _builtins.str
     """For people."""
     quality_multiplier: _builtins.float
-    """Factor of what is required."""
+    """Factor of the requirements."""
     def __init__(
         self,
         *,

@@ -289,7 +289,7 @@ class Step(_message.Message):
 
     @_builtins.property
     def observed(self) -> _containers.RepeatedCompositeFieldContainer[Global___Observation]:
-        """What the decision saw of the world outside."""
+        """The observations that the decision has read."""
 
     @_builtins.property
     def repair_trigger(self) -> _message_pb2.RepairTrigger:
@@ -491,7 +491,7 @@ Global___Observation: _TypeAlias = Observation  # noqa: Y015
 
 @_typing.final
 class WorktreeState(_message.Message):
-    """WorktreeState is what the tool host has made for a run that works in a worktree."""
+    """WorktreeState is the worktree that the tool host has made for a run."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -715,7 +715,7 @@ class SummaryState(_message.Message):
 
     @_builtins.property
     def usage(self) -> _content_pb2.Usage:
-        """What the job used."""
+        """Usage of the job."""
 
     def __init__(
         self,
@@ -1061,7 +1061,7 @@ class ModelRetried(_message.Message):
     refused. A worker that takes the turn over does not ask it either.
     """
     kind: _message_pb2.TurnErrorKind.ValueType
-    """What the failure makes of the turn when no other model answers."""
+    """The kind of failure of the turn when no other model answers."""
     prompt_tokens: _builtins.int
     """Tokens of the request as the provider counted them when it refused it as too long;
     0: it named no number.
@@ -1084,7 +1084,7 @@ class ModelRetried(_message.Message):
 
     @_builtins.property
     def usage(self) -> _content_pb2.Usage:
-        """What the try used, if it is charged: an answer that was a refusal."""
+        """Usage of the try, if it is charged: an answer that was a refusal."""
 
     def __init__(
         self,
@@ -1110,7 +1110,7 @@ Global___ModelRetried: _TypeAlias = ModelRetried  # noqa: Y015
 
 @_typing.final
 class PreparedCall(_message.Message):
-    """PreparedCall is a call with what was decided of it."""
+    """PreparedCall is a call with the decisions on it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1191,12 +1191,12 @@ class PreparedCall(_message.Message):
 
     @_builtins.property
     def wait(self) -> _snapshot_pb2.WaitState:
-        """The tool wait: what the call waits for."""
+        """The tool wait: the time or event that the call waits for."""
 
     @_builtins.property
     def delegation(self) -> _tree_pb2.Delegation:
-        """Calls of sub-agents, agent_wait and delegate: what the call wants. Unset for calls of
-        sub-agents with a prompt alone.
+        """Calls of sub-agents, agent_wait and delegate: how the call delegates, its runs and its
+        tasks. Unset for calls of sub-agents with a prompt alone.
         """
 
     def __init__(
@@ -1242,7 +1242,7 @@ class Completion(_message.Message):
     OUTPUT_FIELD_NUMBER: _builtins.int
     PROBLEM_FIELD_NUMBER: _builtins.int
     problem: _builtins.str
-    """What is wrong with the output: up to three findings with their places; empty if it fits."""
+    """Faults of the output: up to three findings with their places; empty if it fits."""
     @_builtins.property
     def summary(self) -> _content_pb2.Content:
         """The summary."""
@@ -1269,7 +1269,7 @@ Global___Completion: _TypeAlias = Completion  # noqa: Y015
 @_typing.final
 class ModelResponded(_message.Message):
     """ModelResponded records the model's answer, which the same record appends to
-    the conversation, and what was decided of its calls.
+    the conversation, and the decisions on its calls.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1345,7 +1345,7 @@ class ModelResponded(_message.Message):
 
     @_builtins.property
     def alerts(self) -> _containers.RepeatedCompositeFieldContainer[_quality_pb2.QualityAlert]:
-        """What the monitor has found in the text."""
+        """The alerts of the monitor about the text."""
 
     def __init__(
         self,
@@ -1466,7 +1466,7 @@ class ToolFinished(_message.Message):
 
     @_builtins.property
     def question(self) -> _mcp_pb2.ServerQuestion:
-        """INPUT_REQUIRED: what the server asks. Unset otherwise."""
+        """INPUT_REQUIRED: the question of the server. Unset otherwise."""
 
     def __init__(
         self,

@@ -251,7 +251,7 @@ class RunSpec(_message.Message):
     """
     @_builtins.property
     def goal(self) -> _content_pb2.Content:
-        """What the agent is to achieve; not empty."""
+        """The task of the agent as text; not empty."""
 
     @_builtins.property
     def agent(self) -> Global___AgentSpec:
@@ -273,7 +273,7 @@ class RunSpec(_message.Message):
 
     @_builtins.property
     def contract(self) -> _contract_pb2.TaskContract:
-        """What has to be there before the run counts as done; unset: work_complete alone
+        """The outputs that must exist before the run counts as done; unset: work_complete alone
         decides.
         """
 

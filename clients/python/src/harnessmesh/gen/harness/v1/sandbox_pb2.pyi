@@ -29,7 +29,7 @@ class _SandboxLevelEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SandboxL
     SANDBOX_LEVEL_UNSPECIFIED: _SandboxLevel.ValueType  # 0
     """The highest level that works on the tool host."""
     SANDBOX_LEVEL_OFF: _SandboxLevel.ValueType  # 1
-    """Nothing: a command can do what the user of the tool host can do."""
+    """Nothing: a command has all rights of the user of the tool host."""
     SANDBOX_LEVEL_KERNEL: _SandboxLevel.ValueType  # 2
     """The kernel refuses what leads out: Landlock, a filter of system calls, limits."""
     SANDBOX_LEVEL_FULL: _SandboxLevel.ValueType  # 3
@@ -43,7 +43,7 @@ class SandboxLevel(_SandboxLevel, metaclass=_SandboxLevelEnumTypeWrapper):
 SANDBOX_LEVEL_UNSPECIFIED: SandboxLevel.ValueType  # 0
 """The highest level that works on the tool host."""
 SANDBOX_LEVEL_OFF: SandboxLevel.ValueType  # 1
-"""Nothing: a command can do what the user of the tool host can do."""
+"""Nothing: a command has all rights of the user of the tool host."""
 SANDBOX_LEVEL_KERNEL: SandboxLevel.ValueType  # 2
 """The kernel refuses what leads out: Landlock, a filter of system calls, limits."""
 SANDBOX_LEVEL_FULL: SandboxLevel.ValueType  # 3
@@ -303,7 +303,7 @@ class SandboxProblem(_message.Message):
     field: _builtins.str
     """The field of LoopConfig that cannot be followed, such as sandbox.read[0]."""
     message: _builtins.str
-    """What is wrong and what to do, on one line."""
+    """The problem and its remedy, on one line."""
     def __init__(
         self,
         *,

@@ -404,7 +404,7 @@ class Snapshot(_message.Message):
     started_by: _builtins.str
     """The caller that started the run, as in InboxItem."""
     output_problem: _builtins.str
-    """What is wrong with the last output; empty if it fits, or if none was given."""
+    """Faults of the last output; empty if it fits, or if none was given."""
     output_rejections: _builtins.int
     """Rejections for a missing or wrong output in this segment."""
     answer_model: _builtins.str
@@ -445,7 +445,7 @@ class Snapshot(_message.Message):
 
     @_builtins.property
     def spent(self) -> Global___Spent:
-        """What the segment and the run have used up."""
+        """Usage of the segment and of the run."""
 
     @_builtins.property
     def turn(self) -> Global___TurnState:
@@ -507,8 +507,8 @@ class Snapshot(_message.Message):
 
     @_builtins.property
     def expire_time(self) -> _timestamp_pb2.Timestamp:
-        """When the run was deleted; nothing follows such a step, and what is stored of
-        the run goes away. Unset otherwise.
+        """When the run was deleted; nothing follows such a step, and the records and blobs of
+        the run are erased. Unset otherwise.
         """
 
     @_builtins.property
@@ -523,7 +523,7 @@ class Snapshot(_message.Message):
 
     @_builtins.property
     def task_contract(self) -> _contract_pb2.TaskContract:
-        """What has to be there before the run counts as done; unset without a contract."""
+        """The outputs that must exist before the run counts as done; unset without a contract."""
 
     @_builtins.property
     def coverage_ledger(self) -> _contract_pb2.CoverageLedger:
@@ -531,11 +531,11 @@ class Snapshot(_message.Message):
 
     @_builtins.property
     def progress_tracker(self) -> _steering_pb2.ProgressTracker:
-        """What the detection of stalls remembers."""
+        """State of the detection of stalls."""
 
     @_builtins.property
     def doom_loop(self) -> _steering_pb2.DoomLoop:
-        """What the detection of loops remembers."""
+        """State of the detection of loops."""
 
     @_builtins.property
     def hooks(self) -> _hook_pb2.HookState:
@@ -555,7 +555,7 @@ class Snapshot(_message.Message):
 
     @_builtins.property
     def definition(self) -> _steering_pb2.Definition:
-        """What the agent is made of: policy, rules, hooks and modes."""
+        """The definition of the agent: policy, rules, hooks and modes."""
 
     @_builtins.property
     def instruction_files(self) -> _containers.RepeatedCompositeFieldContainer[_steering_pb2.FileDigest]:
@@ -607,7 +607,7 @@ class Snapshot(_message.Message):
 
     @_builtins.property
     def stopping(self) -> Global___Stopping:
-        """What the run does once its children are idle; unset: they may work."""
+        """The stop that follows once its children are idle; unset: they may work."""
 
     @_builtins.property
     def graphs(self) -> _containers.RepeatedCompositeFieldContainer[_tree_pb2.Graph]:
@@ -623,7 +623,7 @@ class Snapshot(_message.Message):
 
     @_builtins.property
     def entitlements(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What the caller that started the run was entitled to; sorted, at most 32."""
+        """Entitlements of the caller that started the run; sorted, at most 32."""
 
     @_builtins.property
     def features(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -641,7 +641,7 @@ class Snapshot(_message.Message):
 
     @_builtins.property
     def compaction_plan(self) -> _compaction_pb2.CompactionPlan:
-        """What the view of the conversation leaves out; unset: nothing, ever."""
+        """The messages that the view of the conversation leaves out or shortens; unset: none, ever."""
 
     def __init__(
         self,
@@ -874,8 +874,8 @@ Global___BackgroundCommand: _TypeAlias = BackgroundCommand  # noqa: Y015
 
 @_typing.final
 class TraceState(_message.Message):
-    """TraceState is the trace state of a run: the parents of the next spans, and what is
-    needed to make spans that cross processes when they end. A run has one trace per
+    """TraceState is the trace state of a run: the parents of the next spans, and the starts
+    of spans that may end in another process. A run has one trace per
     100 turns, its chapters; the ids of all but the first are derived from the first.
     """
 
@@ -1099,8 +1099,8 @@ class PendingCall(_message.Message):
     is approved.
     """
     changes: _builtins.str
-    """What the person who approved the call changed in its arguments, with which its result
-    begins; empty: nothing.
+    """Changes that the approving person made in the arguments, with which the result of the
+    call begins; empty: none.
     """
     run_id: _builtins.str
     """The run that waits, if that is one below the run of the request; else empty. Filled
@@ -1138,12 +1138,12 @@ class PendingCall(_message.Message):
 
     @_builtins.property
     def wait(self) -> Global___WaitState:
-        """The tool wait: what the call waits for."""
+        """The tool wait: the time or event that the call waits for."""
 
     @_builtins.property
     def delegation(self) -> _tree_pb2.Delegation:
-        """Calls of sub-agents, agent_wait and delegate: what the call wants. Unset for calls of
-        sub-agents with a prompt alone.
+        """Calls of sub-agents, agent_wait and delegate: how the call delegates, its runs and its
+        tasks. Unset for calls of sub-agents with a prompt alone.
         """
 
     def __init__(
@@ -1282,7 +1282,7 @@ Global___WaitState: _TypeAlias = WaitState  # noqa: Y015
 
 @_typing.final
 class Spent(_message.Message):
-    """Spent is what was used up."""
+    """Spent is the usage of budgets, in a segment and in the run."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -199,7 +199,7 @@ class Definition(_message.Message):
     @_builtins.property
     def stored(self) -> _content_pb2.Content:
         """This message as encoded protobuf, in a blob, once it is too large to travel. Set
-        together with the other fields: they are what is stored there.
+        together with the other fields: the blob has the same ones.
         """
 
     def __init__(
@@ -231,7 +231,7 @@ Global___Definition: _TypeAlias = Definition  # noqa: Y015
 
 @_typing.final
 class DoomLoop(_message.Message):
-    """DoomLoop is what the detection of loops remembers."""
+    """DoomLoop is the state of the detection of loops."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -281,7 +281,7 @@ Global___DoomLoop: _TypeAlias = DoomLoop  # noqa: Y015
 
 @_typing.final
 class ProgressTracker(_message.Message):
-    """ProgressTracker is what the detection of stalls remembers."""
+    """ProgressTracker is the state of the detection of stalls."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -51,7 +51,7 @@ class SubAgent(_message.Message):
     instructions is built in; other fields then replace those of the built-in one.
     """
     description: _builtins.str
-    """What the parent's model reads of it; at most 1 KiB."""
+    """Its description for the parent's model; at most 1 KiB."""
     instructions: _builtins.str
     """Its part of the system prompt; at most 64 KiB."""
     model: _builtins.str
@@ -80,7 +80,7 @@ class SubAgent(_message.Message):
 
     @_builtins.property
     def contract(self) -> _contract_pb2.TaskContract:
-        """What has to be there before its work counts as done."""
+        """The outputs that must exist before its work counts as done."""
 
     @_builtins.property
     def deadline(self) -> _duration_pb2.Duration:

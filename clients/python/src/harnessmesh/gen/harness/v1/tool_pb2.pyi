@@ -99,7 +99,7 @@ class _ToolDecisionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ToolDeci
     """Gets an error as its result; never runs."""
 
 class ToolDecision(_ToolDecision, metaclass=_ToolDecisionEnumTypeWrapper):
-    """ToolDecision is what the policy says of a call."""
+    """ToolDecision is the policy's decision on a call."""
 
 TOOL_DECISION_UNSPECIFIED: ToolDecision.ValueType  # 0
 """Not set; the tool's default applies."""
@@ -126,7 +126,7 @@ class ToolSpec(_message.Message):
     name: _builtins.str
     """Matches [A-Za-z0-9_-]{1,64}."""
     description: _builtins.str
-    """What the model reads about it."""
+    """Its description for the model."""
     parameters_schema: _builtins.str
     """JSON Schema (2020-12) of the arguments; always an object."""
     origin: Global___ToolOrigin.ValueType
@@ -183,8 +183,8 @@ Global___ClientTools: _TypeAlias = ClientTools  # noqa: Y015
 
 @_typing.final
 class ToolAnnotations(_message.Message):
-    """ToolAnnotations is what the harness knows of a tool beyond its schema. Rules
-    speak of these and never of tool names.
+    """ToolAnnotations are the effects of a tool and the treatment of its results.
+    Rules speak of these and never of tool names.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

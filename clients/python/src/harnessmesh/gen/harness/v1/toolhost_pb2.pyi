@@ -106,7 +106,7 @@ class FinishServerSignInRequest(_message.Message):
     """As in StartServerSignInRequest."""
     @_builtins.property
     def returned(self) -> _mcp_pb2.SignInReturn:
-        """What the browser has returned."""
+        """The parameters with which the browser was redirected."""
 
     def __init__(
         self,
@@ -292,7 +292,7 @@ class DescribeHostResponse(_message.Message):
     SANDBOX_FIELD_NUMBER: _builtins.int
     SERVICES_FIELD_NUMBER: _builtins.int
     ledger_id: _builtins.str
-    """Names the ledger; another one means that what was started is not known.
+    """Names the ledger; another one means that the calls of this one are unknown.
     It is PLACE-RANDOM: a host with the same place and another random part has
     replaced the one before it, whose ledger is lost.
     """
@@ -659,7 +659,7 @@ class ExecuteToolResponse(_message.Message):
     outcome: _record_pb2.ToolOutcome.ValueType
     """How it ended."""
     result: _builtins.str
-    """What the model is to read."""
+    """The text for the model."""
     is_error: _builtins.bool
     """The result is an error."""
     exit_code: _builtins.int
@@ -684,7 +684,7 @@ class ExecuteToolResponse(_message.Message):
 
     @_builtins.property
     def question(self) -> _mcp_pb2.ServerQuestion:
-        """INPUT_REQUIRED: what the server asks, inline. Unset otherwise."""
+        """INPUT_REQUIRED: the question of the server, inline. Unset otherwise."""
 
     def __init__(
         self,
@@ -876,7 +876,7 @@ Global___ProposedCall: _TypeAlias = ProposedCall  # noqa: Y015
 
 @_typing.final
 class InspectWorkspaceResponse(_message.Message):
-    """InspectWorkspaceResponse is what has changed."""
+    """InspectWorkspaceResponse lists the changes in a workspace."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -898,7 +898,7 @@ class InspectWorkspaceResponse(_message.Message):
 
     @_builtins.property
     def previews(self) -> _containers.RepeatedCompositeFieldContainer[_preview_pb2.CallPreview]:
-        """What the proposed calls would change, in their order; only files and note are set."""
+        """The changes that the proposed calls would make, in their order; only files and note are set."""
 
     def __init__(
         self,
@@ -967,7 +967,7 @@ class CheckFileResponse(_message.Message):
     size: _builtins.int
     """Bytes."""
     text: _builtins.str
-    """Its text, as far as asked for; what is no UTF-8 is replaced."""
+    """Its text, as far as asked for; bytes that are no UTF-8 are replaced."""
     truncated: _builtins.bool
     """The text is not all of it."""
     def __init__(

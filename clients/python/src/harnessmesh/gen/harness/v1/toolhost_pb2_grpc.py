@@ -148,15 +148,15 @@ class ToolHostServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ReadCallOutput(self, request, context):
-        """ReadCallOutput returns what the command of a running call has printed, for people who
-        watch. It has no effect on the call, and a response that is lost is no loss for it.
+        """ReadCallOutput returns output of the command of a running call, for people who watch. It
+        has no effect on the call, and a response that is lost is no loss for it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def InspectWorkspace(self, request, context):
-        """InspectWorkspace returns what has changed in a workspace since a run started.
+        """InspectWorkspace returns the changes in a workspace since a run started.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -47,11 +47,11 @@ class ToolHostServiceStub:
     error; errors are INVALID_ARGUMENT and UNAVAILABLE only.
     """
     ReadCallOutput: _grpc.UnaryUnaryMultiCallable[_toolhost_pb2.ReadCallOutputRequest, _toolhost_pb2.ReadCallOutputResponse]
-    """ReadCallOutput returns what the command of a running call has printed, for people who
-    watch. It has no effect on the call, and a response that is lost is no loss for it.
+    """ReadCallOutput returns output of the command of a running call, for people who watch. It
+    has no effect on the call, and a response that is lost is no loss for it.
     """
     InspectWorkspace: _grpc.UnaryUnaryMultiCallable[_toolhost_pb2.InspectWorkspaceRequest, _toolhost_pb2.InspectWorkspaceResponse]
-    """InspectWorkspace returns what has changed in a workspace since a run started."""
+    """InspectWorkspace returns the changes in a workspace since a run started."""
     CheckFile: _grpc.UnaryUnaryMultiCallable[_toolhost_pb2.CheckFileRequest, _toolhost_pb2.CheckFileResponse]
     """CheckFile looks at a file of a workspace for the harness."""
     CheckAddress: _grpc.UnaryUnaryMultiCallable[_toolhost_pb2.CheckAddressRequest, _toolhost_pb2.CheckAddressResponse]
@@ -112,11 +112,11 @@ class ToolHostServiceAsyncStub(ToolHostServiceStub):
     error; errors are INVALID_ARGUMENT and UNAVAILABLE only.
     """
     ReadCallOutput: _aio.UnaryUnaryMultiCallable[_toolhost_pb2.ReadCallOutputRequest, _toolhost_pb2.ReadCallOutputResponse]  # type: ignore[assignment]
-    """ReadCallOutput returns what the command of a running call has printed, for people who
-    watch. It has no effect on the call, and a response that is lost is no loss for it.
+    """ReadCallOutput returns output of the command of a running call, for people who watch. It
+    has no effect on the call, and a response that is lost is no loss for it.
     """
     InspectWorkspace: _aio.UnaryUnaryMultiCallable[_toolhost_pb2.InspectWorkspaceRequest, _toolhost_pb2.InspectWorkspaceResponse]  # type: ignore[assignment]
-    """InspectWorkspace returns what has changed in a workspace since a run started."""
+    """InspectWorkspace returns the changes in a workspace since a run started."""
     CheckFile: _aio.UnaryUnaryMultiCallable[_toolhost_pb2.CheckFileRequest, _toolhost_pb2.CheckFileResponse]  # type: ignore[assignment]
     """CheckFile looks at a file of a workspace for the harness."""
     CheckAddress: _aio.UnaryUnaryMultiCallable[_toolhost_pb2.CheckAddressRequest, _toolhost_pb2.CheckAddressResponse]  # type: ignore[assignment]
@@ -198,8 +198,8 @@ class ToolHostServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _toolhost_pb2.ReadCallOutputRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_toolhost_pb2.ReadCallOutputResponse, _abc.Awaitable[_toolhost_pb2.ReadCallOutputResponse]]:
-        """ReadCallOutput returns what the command of a running call has printed, for people who
-        watch. It has no effect on the call, and a response that is lost is no loss for it.
+        """ReadCallOutput returns output of the command of a running call, for people who watch. It
+        has no effect on the call, and a response that is lost is no loss for it.
         """
 
     @_abc_1.abstractmethod
@@ -208,7 +208,7 @@ class ToolHostServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _toolhost_pb2.InspectWorkspaceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_toolhost_pb2.InspectWorkspaceResponse, _abc.Awaitable[_toolhost_pb2.InspectWorkspaceResponse]]:
-        """InspectWorkspace returns what has changed in a workspace since a run started."""
+        """InspectWorkspace returns the changes in a workspace since a run started."""
 
     @_abc_1.abstractmethod
     def CheckFile(

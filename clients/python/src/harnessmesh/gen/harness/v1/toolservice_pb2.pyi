@@ -94,7 +94,7 @@ class ToolServiceTool(_message.Message):
     name: _builtins.str
     """Unique in the service; 1 to 256 bytes. Models call the tool SERVICE__NAME."""
     description: _builtins.str
-    """What the model reads about it. More than 4 KiB are cut."""
+    """Its description for the model. More than 4 KiB are cut."""
     parameters_schema: _builtins.str
     """JSON Schema of the arguments, an object. Empty: there are none. With the description at most
     256 KiB.
@@ -256,7 +256,7 @@ class ToolServiceResult(_message.Message):
     MEDIA_FIELD_NUMBER: _builtins.int
     UNKNOWN_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """What the model reads."""
+    """The text for the model."""
     is_error: _builtins.bool
     """The tool failed; text is why."""
     unknown: _builtins.bool

@@ -178,8 +178,8 @@ class Child(_message.Message):
     writes: _builtins.bool
     """It may change files of the workspace: it does not work next to another one that may."""
     want: Global___ChildWant.ValueType
-    """What is wanted of it. Repair sends it at each step of the parent to park or end, until
-    a report confirms it.
+    """The order to it. Repair sends it at each step of the parent to park or end, until a
+    report confirms it.
     """
     order: _builtins.int
     """Number of that order, from 1 for the start; 0 before."""
@@ -348,7 +348,7 @@ Global___Graph: _TypeAlias = Graph  # noqa: Y015
 
 @_typing.final
 class SwarmWork(_message.Message):
-    """SwarmWork is what is kept of a swarm at work."""
+    """SwarmWork is the state of a swarm at work."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

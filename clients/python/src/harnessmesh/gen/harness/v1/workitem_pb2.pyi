@@ -127,7 +127,7 @@ class WorkItem(_message.Message):
     REVISION_OF_FIELD_NUMBER: _builtins.int
     CONTROL_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """Short and stable in a run: w1, w2, or what the agent chose. Matches
+    """Short and stable in a run: w1, w2, or the agent's choice. Matches
     [A-Za-z0-9_.-]{1,32}.
     """
     title: _builtins.str
@@ -148,11 +148,11 @@ class WorkItem(_message.Message):
     """The item that this one revises; empty for others."""
     @_builtins.property
     def artifact(self) -> _content_pb2.Content:
-        """What was made; unset before."""
+        """The product; unset before it is made."""
 
     @_builtins.property
     def control(self) -> Global___ControlVerdict:
-        """Role CONTROL with an artifact: what the artifact says."""
+        """Role CONTROL with an artifact: the verdict of the artifact."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ Global___WorkItem: _TypeAlias = WorkItem  # noqa: Y015
 
 @_typing.final
 class ControlVerdict(_message.Message):
-    """ControlVerdict is what a control artifact says."""
+    """ControlVerdict is the verdict of a control artifact."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -229,18 +229,18 @@ class WorkItemLedger(_message.Message):
 
     @_builtins.property
     def stored(self) -> _content_pb2.Content:
-        """This message as encoded protobuf, in a blob. Set together with the items: they
-        are what is stored there. Code that changes them clears it.
+        """This message as encoded protobuf, in a blob. Set together with the items: the blob has
+        the same ones. Code that changes them clears it.
         """
 
     @_builtins.property
     def artifacts(self) -> _containers.RepeatedCompositeFieldContainer[_quality_pb2.Artifact]:
-        """What save_artifact has stored, in order, at most 200."""
+        """Artifacts of save_artifact, in order, at most 200."""
 
     @_builtins.property
     def attempts(self) -> _containers.RepeatedCompositeFieldContainer[_quality_pb2.AttemptArtifacts]:
-        """What the best attempt of the segment would deliver, until the next begins. A program before
-        schema 16 kept the artifacts of each attempt.
+        """Artifacts of the best attempt of the segment, until the next segment begins. A program before
+        schema 16 kept those of each attempt.
         """
 
     def __init__(
@@ -317,7 +317,7 @@ class Deliverable(_message.Message):
     """Kind of an artifact that save_artifact has stored; empty for those of work items."""
     @_builtins.property
     def content(self) -> _content_pb2.Content:
-        """What was made."""
+        """The product."""
 
     def __init__(
         self,
