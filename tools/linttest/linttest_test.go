@@ -39,6 +39,7 @@ var foreign = map[string][]string{
 	"google.golang.org/grpc":                 {"", "codes", "status"},
 	"go.opentelemetry.io/otel":               {""},
 	"google.golang.org/protobuf":             {"types/known/timestamppb"},
+	"mvdan.cc/sh/v3":                         {"syntax"},
 }
 
 // targets are the first-party packages that the cases import.
@@ -163,6 +164,10 @@ func directions() []breach {
 		{"pkg/model/anthropic/anthropic.go", "github.com/anthropics/anthropic-sdk-go", "", depguard},
 		{"bench/anthropic.go", "github.com/anthropics/anthropic-sdk-go", "", depguard},
 		{"pkg/model/openai_test.go", "github.com/openai/openai-go/v3", "", ""},
+		{"pkg/agent/policy/shell.go", "mvdan.cc/sh/v3/syntax", "", depguard},
+		{"services/toolhost/toolhostserver/shell.go", "mvdan.cc/sh/v3/syntax", "", depguard},
+		{"cmd/harness/roles/shell.go", "mvdan.cc/sh/v3/syntax", "", depguard},
+		{"pkg/agent/policy/shell_test.go", "mvdan.cc/sh/v3/syntax", "", ""},
 		{"services/turn/turnserver/wire.go", module + "/pkg/model/wire", "", depguard},
 		{"services/turn/turnserver/provider.go", module + "/pkg/model/openai", "", depguard},
 		{"cmd/harness/roles/provider.go", module + "/pkg/model/anthropic", "", depguard},
