@@ -3,14 +3,15 @@ package turn
 import (
 	"slices"
 
-	"github.com/harnessmesh/harnessmesh/services/turn/judge"
-	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
+	"github.com/harnessmesh/harnessmesh/services/turn/judge"
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
 )
 
 // Bounds of the lists in the state.
@@ -95,28 +96,58 @@ func (c *completion) addActivity() {
 	c.addQuality()
 }
 
-// inOrder returns the results of this step in the order of their calls: which of
-// two parallel calls ended first is random.
-func (c *completion) inOrder() []result {
-	place := map[string]int{}
-	for i, call := range c.p.Response.GetCalls() {
-		place[call.GetCallId()] = i
-	}
-	for i, call := range c.p.Calls {
-		if _, known := place[call.ID]; !known {
-			place[call.ID] = i
-		}
-	}
-	results := slices.Clone(c.p.results)
-	for _, call := range c.p.Calls { // repair answers it; that its end is unknown is an outcome too
-		if c.p.Finished[call.ID] == harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
-			results = append(results, result{call: call.ID, tool: call.Tool, content: content.Inline("unknown")})
-		}
-	}
-	slices.SortStableFunc(results, func(a, b result) int { return place[a.call] - place[b.call] })
-	return results
-}
-
 func lastOf(list []string, n int) []string {
 	return list[max(0, len(list)-n):]
+}
+
+// addResponse adds the usage and the content of the response.
+func (c *completion) addResponse(end End) {
+	s, p := c.s, c.p
+	for _, f := range p.Failures {
+		runstate.AddTokens(s, f.GetUsage())
+		if f.GetAdjustment() != nil {
+			s.ModelAdjustments = runstate.Adjust(s.GetModelAdjustments(), f.GetAdjustment())
+		}
+	}
+	if p.Response == nil {
+		s.FailedTries += p.failedTries()
+		return
+	}
+	s.FailedTries, s.AnswerModel = 0, p.Response.GetModel()
+	usage := p.Response.GetUsage()
+	runstate.AddUsage(s, usage)
+	runstate.CountCalls(s, len(p.Response.GetCalls()))
+	if len(p.Response.GetCalls()) > 0 {
+		s.ContinuationCount = 0
+	}
+	c.addActivity()
+	if text := p.Message.GetContent(); content.Text(text) != "" {
+		s.Answer = proto.CloneOf(text)
+	}
+	b := s.TokenBudget
+	if b == nil {
+		b = &harnessv1.TokenBudget{}
+		s.TokenBudget = b
+	}
+	b.ToolTokens, b.Exceeded, b.Refusals = end.ToolTokens, false, 0
+	if reported := runstate.TotalTokens(usage); usage.GetInputTokens() > 0 {
+		// The report covers everything up to and including the response. What
+		// followed was counted with the journal and is counted again from here,
+		// exactly. What a compaction had freed is not in it.
+		b.ReportedTokens = uint32(min(reported, 1<<32-1))
+		b.ReportedMessages = p.Message.GetId()
+		b.UnreportedBytes, b.FreedTokens = p.followed, 0
+	}
+	c.addRequest()
+	s.Turn = &harnessv1.TurnState{
+		Number: p.Number, CalledTools: len(p.Response.GetCalls()) > 0,
+		Calls:    uint32(len(p.Response.GetCalls())), //nolint:gosec // bounded by a response
+		CutShort: p.Response.GetCutShort(),
+	}
+	if summary := judge.Summary(p.Message, p.Prepared); summary != nil {
+		s.Turn.AgentDone, s.Turn.CalledWorkComplete = true, true
+		s.Summary = summary
+		given := judge.Completion(p.Prepared)
+		s.Output, s.OutputProblem = proto.CloneOf(given.GetOutput()), given.GetProblem()
+	}
 }

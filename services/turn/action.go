@@ -3,13 +3,12 @@ package turn
 import (
 	"time"
 
-	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
-
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/readback"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
 )
 
 // Action is the next step of a turn. Each action leads to one event.
@@ -139,3 +138,12 @@ func (AwaitCall) action()        {}
 func (CancelCalls) action()      {}
 func (FindHost) action()         {}
 func (FetchResult) action()      {}
+
+// ProposeCalls asks a tool host what calls that wait for a person would change. Leads to
+// Proposals, also if no host answers.
+type ProposeCalls struct {
+	// Calls have their tools and their arguments.
+	Calls []toolcall.Call
+}
+
+func (ProposeCalls) action() {}

@@ -3,9 +3,6 @@ package turn
 import (
 	"strings"
 
-	"google.golang.org/protobuf/types/known/durationpb"
-
-	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -99,19 +96,3 @@ func (p *Progress) mayLeaveOut(s *State, name string) bool {
 	}
 	return left < maxToolsLeftOut
 }
-
-// refuseAnswer notes an answer that is a refusal. The model is given up in this step,
-// because the same request is refused again, and nothing of the answer is appended.
-func (p *Progress) refuseAnswer(ref string, r *model.Response) {
-	why := "the model refused to answer"
-	if category := strings.TrimSpace(content.OneLine(r.Refusal)); category != "" {
-		why += " (" + category + ")"
-	}
-	p.execution.failedTry = &harnessv1.ModelRetried{
-		Try: p.try(), Model: ref, Error: content.Cut(why, content.MaxPreview), Wait: durationpb.New(0), Last: true,
-		Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR, Usage: r.Usage,
-	}
-}
-
-// refused is the finish reason of an answer that is a refusal.
-const refused = "content_filter"

@@ -18,7 +18,7 @@ func (p *Progress) unadmitted(s *State) bool {
 func (p *Progress) admit(s *State) Action {
 	e := p.execution.admission
 	if e == nil {
-		return s.fire(p, hookpoint.BeforeStep, "step", "", nil)
+		return s.fire(p.Number, hookpoint.BeforeStep, "step", "", nil)
 	}
 	admitted := admission(*e)
 	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_TurnAdmitted{TurnAdmitted: admitted}})

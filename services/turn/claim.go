@@ -91,11 +91,6 @@ func (p *Progress) followsAnswer(s *State) bool {
 	return len(view) > 0 && view[len(view)-1].GetRole() == harnessv1.Role_ROLE_ASSISTANT
 }
 
-// entry returns the draft of a journal entry.
-func (p *Progress) entry(s *State, entry *harnessv1.Journal) *runstate.Draft {
-	return runstate.NewEntry(entry, s.Snapshot, p.Number)
-}
-
 // guide writes the guidance that comes with a turn.
 type guide struct {
 	s       *State

@@ -3,13 +3,12 @@ package turn
 import (
 	"fmt"
 
-	"github.com/harnessmesh/harnessmesh/services/turn/offer"
-
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/readback"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
 )
 
 // Event is the result of an action.
@@ -152,3 +151,9 @@ type Rejected struct {
 func (r *Rejected) Error() string {
 	return fmt.Sprintf("turn: event %T does not follow from action %T", r.Event, r.Action)
 }
+
+// Proposals are the changes that the calls of ProposeCalls would make, in their order; empty if no host
+// has answered.
+type Proposals struct{ Previews []*harnessv1.CallPreview }
+
+func (Proposals) event() {}

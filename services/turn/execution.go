@@ -1,11 +1,8 @@
 package turn
 
 import (
+	"slices"
 	"time"
-
-	"github.com/harnessmesh/harnessmesh/services/turn/judge"
-
-	"github.com/harnessmesh/harnessmesh/services/turn/offer"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -13,6 +10,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/services/turn/hookpoint"
+	"github.com/harnessmesh/harnessmesh/services/turn/judge"
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
 )
 
 // execution is what this worker has observed of a turn and the journal does not
@@ -91,12 +92,62 @@ func (e *execution) drained() bool {
 	return len(e.inFlight) == 0 && (e.fenced || len(e.ended) == 0 && len(e.moved) == 0)
 }
 
-// Stop tells the machine that the work on the turn has ended early: interrupted
-// by an inbox item or the time budget, or else because the step is lost or the
-// process stops. Effects that cause has broken off count as not done. Only the
-// first call counts.
-func (p *Progress) Stop(cause error, interrupted bool) {
-	if p.execution.stop == nil {
-		p.execution.stop = &stop{cause: cause, interrupted: interrupted}
+// endedCall is a call that a tool host has ended, before its end is stored.
+type endedCall struct {
+	call     toolcall.Call
+	response *harnessv1.ExecuteToolResponse
+	point    point
+	effects  hook.Effects
+}
+
+// point is the next topic that an ended call fires.
+type point int
+
+const (
+	pointFailed point = iota // on_error
+	pointAfter               // after_tool_call
+	pointNone
+)
+
+// fired applies the effects of the subscribers of a topic on the call.
+func (c *endedCall) fired(topic harnessv1.HookTopic, e hook.Effects) {
+	if topic == hookpoint.OnError {
+		e.Replaced = nil // only after_tool_call replaces results
+		c.point = pointAfter
+	} else {
+		c.point = pointNone
 	}
+	c.effects.Merge(e)
+}
+
+// started notes that calls can be sent under a ledger for the first time.
+func (e *execution) started(ids []string) {
+	for _, id := range ids {
+		e.fresh[id] = true
+		delete(e.sent, id)
+	}
+	e.moved = slices.DeleteFunc(e.moved, func(m CallMoved) bool { return slices.Contains(ids, m.ID) })
+}
+
+// cancellation is how the calls of one ledger were killed.
+type cancellation struct {
+	calls   []toolcall.Call
+	away    error           // of a host that does not answer; nil if it does
+	unknown map[string]bool // calls that the host has no record of
+	ended   map[string]bool // calls that had ended before
+	results map[string]*harnessv1.ExecuteToolResponse
+}
+
+// killedResult is the result of a call that was killed.
+const killedResult = "The run was interrupted and this call was killed. What it had done until then stays."
+
+// end returns how a call ended that was to be killed.
+func (k *cancellation) end(id string) *harnessv1.ExecuteToolResponse {
+	switch {
+	case k.results[id] != nil:
+		return k.results[id]
+	case k.unknown[id]:
+		return &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN}
+	}
+	return &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED, Result: killedResult}
 }

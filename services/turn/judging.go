@@ -25,24 +25,14 @@ func (p *Progress) startJudgement(s *State) {
 		call.Arguments = content.Inline(text)
 		queue = append(queue, call)
 	}
-	p.execution.judgement = judge.Start(p.judged(s), p.entry(s, nil), queue)
+	p.execution.judgement = judge.Start(p.callTurn(s), p.entry(s, nil), queue)
 }
 
-// judged returns what the calls of the turn are judged by.
-func (p *Progress) judged(s *State) judge.Turn {
+// callTurn returns what the calls of the turn are judged by.
+func (p *Progress) callTurn(s *State) judge.Turn {
 	return judge.Turn{
 		Number: p.Number, Snapshot: s.Snapshot, Definition: s.Definition, Sandbox: s.Sandbox, Offer: s.Offer, Changed: p.execution.offer,
 	}
-}
-
-// text returns the arguments of a call; known is false if they are stored as a
-// blob that has not been read.
-func (p *Progress) text(id string, arguments *harnessv1.Content) (text string, known bool) {
-	if arguments.GetBlob() == nil {
-		return arguments.GetInline(), true
-	}
-	text, known = p.execution.texts[id]
-	return text, known
 }
 
 // decideCalls calls the subscribers of the calls and reads the messages that the calls ask

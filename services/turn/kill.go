@@ -9,18 +9,6 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// cancellation is how the calls of one ledger were killed.
-type cancellation struct {
-	calls   []toolcall.Call
-	away    error           // of a host that does not answer; nil if it does
-	unknown map[string]bool // calls that the host has no record of
-	ended   map[string]bool // calls that had ended before
-	results map[string]*harnessv1.ExecuteToolResponse
-}
-
-// killedResult is the result of a call that was killed.
-const killedResult = "The run was interrupted and this call was killed. What it had done until then stays."
-
 // running returns the calls that were started under a ledger and have no end.
 func (p *Progress) running(ledger string) []toolcall.Call {
 	var calls []toolcall.Call
@@ -56,17 +44,6 @@ func (p *Progress) kill(s *State) Action {
 		}
 	}
 	return p.close(s)
-}
-
-// end returns how a call ended that was to be killed.
-func (k *cancellation) end(id string) *harnessv1.ExecuteToolResponse {
-	switch {
-	case k.results[id] != nil:
-		return k.results[id]
-	case k.unknown[id]:
-		return &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN}
-	}
-	return &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED, Result: killedResult}
 }
 
 // cancelled takes the answer of a tool host that was to kill calls.

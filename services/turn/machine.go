@@ -1,29 +1,9 @@
 package turn
 
-// Stage is where a turn is.
-type Stage int
+import (
+	"time"
 
-// Stages, in the order in which a turn passes them. Failing is terminal, and so is
-// Closing once Next returns Return.
-const (
-	// Failing: the turn is given up without an outcome.
-	Failing Stage = iota
-	// Claiming: TurnStarted is not stored by this worker.
-	Claiming
-	// Admitting: the subscribers of before_step decide about the turn.
-	Admitting
-	// Asking: a model is to respond.
-	Asking
-	// Judging: the subscribers of the calls decide about them.
-	Judging
-	// Starting: calls are about to be started or taken over.
-	Starting
-	// Running: calls are on tool hosts.
-	Running
-	// Stopping: the calls of an interrupted turn are killed.
-	Stopping
-	// Closing: the outcome is made.
-	Closing
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
 // Next returns the next action of a turn. It is total and changes
@@ -52,67 +32,34 @@ func Next(s *State, p *Progress) Action {
 	return p.close(s)
 }
 
-// Stage returns where the turn is.
-func (p *Progress) Stage(s *State) Stage {
-	e := &p.execution
-	switch {
-	case e.failure != nil && e.drained():
-		return Failing
-	case !e.claimed:
-		return Claiming
-	case !e.drained():
-		return Running
-	case e.cancels != nil:
-		return p.stopping()
-	}
-	stage := p.open(s)
-	switch {
-	case e.stop == nil || stage == Closing && !e.broken || stage == Asking && p.mustStore(s):
-		return stage
-	case !e.stop.interrupted:
-		return Failing
-	}
-	return p.stopping()
-}
-
-// stopping returns Stopping while a call of the stopped turn may run.
-func (p *Progress) stopping() Stage {
-	for _, c := range p.Calls {
-		if _, ended := p.Finished[c.ID]; p.Started[c.ID] && !ended {
-			return Stopping
-		}
-	}
-	return Closing
-}
-
-// open returns the first stage that has something left to do.
-func (p *Progress) open(s *State) Stage {
-	switch {
-	case p.unadmitted(s):
-		return Admitting
-	case p.NeedsModel() && p.hasCandidate(s):
-		return Asking
-	case p.Unjudged():
-		return Judging
-	case p.Abort != "" || !p.unfinished():
-		return Closing
-	case !p.execution.inboxChecked || len(p.Unstarted()) > 0:
-		return Starting
-	}
-	return Running
-}
-
-// interrupted reports whether this worker has stopped the turn before it was
-// done.
-func (p *Progress) interrupted(s *State) bool {
-	e := &p.execution
-	return e.stop != nil && e.stop.interrupted && (e.cancels != nil || e.broken || p.open(s) != Closing)
-}
-
 // fail returns why the turn is given up.
 func (p *Progress) fail() Action {
 	if p.execution.failure != nil {
 		return Fail{Err: p.execution.failure}
 	}
 	return Fail{Err: p.execution.stop.cause}
+}
+
+// New returns the progress of the turn of a state whose step is followed by
+// journal.
+func New(s *State, now time.Time, journal ...*harnessv1.Record) *Progress {
+	p := newProgress(s.Snapshot)
+	for _, rec := range journal {
+		p.Fold(rec)
+	}
+	p.execution.now = now
+	p.recoverUnsent()
+	p.startJudgement(s)
+	return p
+}
+
+// recoverUnsent finds the calls that a former worker has started and not sent: those of the
+// groups after the first one that has not ended, because the groups run in order.
+func (p *Progress) recoverUnsent() {
+	groups := p.Unfinished()
+	for _, group := range groups[min(1, len(groups)):] {
+		for _, c := range group {
+			p.execution.fresh[c.ID] = p.Started[c.ID]
+		}
+	}
 }

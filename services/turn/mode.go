@@ -8,7 +8,6 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
-	"github.com/harnessmesh/harnessmesh/services/turn/offer"
 	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
 )
 
@@ -29,22 +28,6 @@ func ModeAfter(s *harnessv1.Snapshot, definition *agent.Definition, changes []st
 	return after
 }
 
-// mode returns the mode of work of the calls that have not started.
-func (p *Progress) mode(s *State) string {
-	if p.execution.offer != nil {
-		return p.execution.offer.Mode
-	}
-	return runstate.Mode(s.Snapshot)
-}
-
-// offer returns what calls can use that have not started.
-func (p *Progress) offer(s *State) *offer.Offer {
-	if p.execution.offer != nil {
-		return p.execution.offer
-	}
-	return s.Offer
-}
-
 // blocks reports whether the mode of work does not allow a call that a tool host runs.
 func (p *Progress) blocks(s *State, c toolcall.Call) bool {
 	return p.offer(s).Blocked[harnesstool.CanonicalName(c.Tool)]
@@ -61,25 +44,4 @@ func (p *Progress) block(s *State, c toolcall.Call) Action {
 	d.Append(result)
 	d.Emit(event.ToolDenied(c.ID, c.Tool, text))
 	return Append{Draft: d, After: "tool_finished"}
-}
-
-// refused reports whether a call was not started because it was refused.
-func (p *Progress) refused(id string) bool {
-	return p.Finished[id] == harnessv1.ToolOutcome_TOOL_OUTCOME_REFUSED
-}
-
-// unsent reports whether no worker has sent a call under its ledger.
-func (p *Progress) unsent(c toolcall.Call) bool {
-	return p.execution.fresh[c.ID] && !p.execution.sent[c.ID]
-}
-
-// recoverUnsent finds the calls that a former worker has started and not sent: those of the
-// groups after the first one that has not ended, because the groups run in order.
-func (p *Progress) recoverUnsent() {
-	groups := p.Unfinished()
-	for _, group := range groups[min(1, len(groups)):] {
-		for _, c := range group {
-			p.execution.fresh[c.ID] = p.Started[c.ID]
-		}
-	}
 }

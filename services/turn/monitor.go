@@ -65,13 +65,3 @@ func (c *completion) addQuality() {
 		q.Refused = q.GetRefused() || alert.GetSeverity() == quality.Critical
 	}
 }
-
-// countResults adds the results of the turn to the figures of the segment.
-func (c *completion) countResults() {
-	if c.s.GetQuality() == nil {
-		return
-	}
-	for _, r := range c.inOrder() {
-		quality.CountContent(c.s.GetQuality(), r.tool, r.content)
-	}
-}

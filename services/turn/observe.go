@@ -3,13 +3,12 @@ package turn
 import (
 	"time"
 
-	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
-
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/readback"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
 )
 
 // Observe adds the event that an action has led to, which Next returned for this

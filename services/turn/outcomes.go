@@ -1,9 +1,13 @@
 package turn
 
 import (
+	"slices"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
+	"github.com/harnessmesh/harnessmesh/pkg/quality"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 )
@@ -56,4 +60,36 @@ func (p *Progress) shows(s *State) func(id uint64) bool {
 		return view.Shows(c, plan)
 	}
 	return func(id uint64) bool { return s.Shows(c, id) }
+}
+
+// inOrder returns the results of this step in the order of their calls: which of
+// two parallel calls ended first is random.
+func (c *completion) inOrder() []result {
+	place := map[string]int{}
+	for i, call := range c.p.Response.GetCalls() {
+		place[call.GetCallId()] = i
+	}
+	for i, call := range c.p.Calls {
+		if _, known := place[call.ID]; !known {
+			place[call.ID] = i
+		}
+	}
+	results := slices.Clone(c.p.results)
+	for _, call := range c.p.Calls { // repair answers it; that its end is unknown is an outcome too
+		if c.p.Finished[call.ID] == harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
+			results = append(results, result{call: call.ID, tool: call.Tool, content: content.Inline("unknown")})
+		}
+	}
+	slices.SortStableFunc(results, func(a, b result) int { return place[a.call] - place[b.call] })
+	return results
+}
+
+// countResults adds the results of the turn to the figures of the segment.
+func (c *completion) countResults() {
+	if c.s.GetQuality() == nil {
+		return
+	}
+	for _, r := range c.inOrder() {
+		quality.CountContent(c.s.GetQuality(), r.tool, r.content)
+	}
 }

@@ -1,15 +1,11 @@
 package turn
 
 import (
-	"time"
-
-	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
-
-	"google.golang.org/protobuf/proto"
-
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
 )
 
 // Progress is how far a turn has come: what its journal records, and what this
@@ -75,19 +71,6 @@ type result struct {
 	content    *harnessv1.Content
 }
 
-// New returns the progress of the turn of a state whose step is followed by
-// journal.
-func New(s *State, now time.Time, journal ...*harnessv1.Record) *Progress {
-	p := newProgress(s.Snapshot)
-	for _, rec := range journal {
-		p.Fold(rec)
-	}
-	p.execution.now = now
-	p.recoverUnsent()
-	p.startJudgement(s)
-	return p
-}
-
 // newProgress returns the progress of a step without a journal.
 func newProgress(s *harnessv1.Snapshot) *Progress {
 	p := &Progress{
@@ -113,112 +96,6 @@ func newProgress(s *harnessv1.Snapshot) *Progress {
 		p.Skip = s.GetHooks().GetSkipNext()
 	}
 	return p
-}
-
-// Fold adds a record of the journal.
-func (p *Progress) Fold(rec *harnessv1.Record) {
-	var weight uint64
-	for _, m := range rec.GetAppended() {
-		weight += runstate.MessageBytes(m)
-		p.media = p.media.Plus(media.MessageRoom(m))
-		if m.GetRole() == harnessv1.Role_ROLE_TOOL {
-			p.results = append(p.results, result{call: m.GetToolCallId(), tool: m.GetToolName(), content: m.GetContent()})
-		}
-	}
-	p.messages += uint64(len(rec.GetAppended()))
-	p.weight += weight
-	switch e := rec.GetJournal().GetEntry().(type) {
-	case *harnessv1.Journal_TurnStarted:
-		p.Attempts, p.Former = e.TurnStarted.GetAttempt(), rec.GetWriter().GetInstance()
-		if p.claim == nil {
-			p.claim = e.TurnStarted
-		}
-	case *harnessv1.Journal_TurnAdmitted:
-		p.foldAdmitted(e.TurnAdmitted)
-	case *harnessv1.Journal_ModelRetried:
-		p.Failures = append(p.Failures, e.ModelRetried)
-	case *harnessv1.Journal_ModelResponded:
-		p.foldResponse(e.ModelResponded, rec.GetAppended())
-	case *harnessv1.Journal_CallsJudged:
-		p.foldCalls(e.CallsJudged.GetCalls(), e.CallsJudged.GetWorkItems(), e.CallsJudged.GetArtifacts())
-		p.foldWants(e.CallsJudged.GetHooks())
-		p.followed += weight
-	case *harnessv1.Journal_ToolsStarted:
-		for _, id := range e.ToolsStarted.GetCallIds() {
-			p.Started[id], p.Ledgers[id] = true, e.ToolsStarted.GetLedgerId()
-		}
-	case *harnessv1.Journal_ToolFinished:
-		p.Finished[e.ToolFinished.GetCallId()] = e.ToolFinished.GetOutcome()
-		if q := e.ToolFinished.GetQuestion(); q != nil {
-			p.Questions[e.ToolFinished.GetCallId()] = q
-		}
-		p.foldWants(e.ToolFinished.GetHooks())
-		if b := e.ToolFinished.GetBackground(); b != nil {
-			p.background = append(p.background, b)
-		}
-		p.files = append(p.files, e.ToolFinished.GetFilesChanged()...)
-		p.followed += weight
-	}
-}
-
-func (p *Progress) foldAdmitted(e *harnessv1.TurnAdmitted) {
-	p.Admitted = e
-	p.foldWants(e.GetHooks())
-	switch e.GetAction() {
-	case harnessv1.HookAction_HOOK_ACTION_SKIP:
-		p.Skip = e.GetReason()
-	case harnessv1.HookAction_HOOK_ACTION_ABORT:
-		p.Abort = e.GetReason()
-	default: // the other actions do not change the turn
-	}
-}
-
-func (p *Progress) foldResponse(e *harnessv1.ModelResponded, appended []*harnessv1.Message) {
-	p.Response = e
-	for _, m := range appended {
-		if m.GetRole() != harnessv1.Role_ROLE_ASSISTANT {
-			p.cutOff = p.cutOff || m.GetRole() == harnessv1.Role_ROLE_USER
-			p.followed += runstate.MessageBytes(m)
-			continue
-		}
-		p.Message = m
-		for _, c := range m.GetToolCalls() {
-			p.arguments[c.GetId()], p.written[c.GetId()] = c.GetArguments(), c.GetArguments()
-		}
-	}
-	if !e.GetUnjudged() {
-		p.foldCalls(e.GetCalls(), e.GetWorkItems(), e.GetArtifacts())
-	}
-}
-
-// foldCalls adds what becomes of the calls of the response.
-func (p *Progress) foldCalls(calls []*harnessv1.PreparedCall, items []*harnessv1.WorkItem, artifacts []*harnessv1.Artifact) {
-	p.Prepared, p.changedItems, p.savedArtifacts = calls, items, artifacts
-	if p.Prepared == nil {
-		p.Prepared = []*harnessv1.PreparedCall{}
-	}
-	for _, c := range calls {
-		if c.GetArguments() != nil {
-			p.arguments[c.GetCallId()] = c.GetArguments()
-		}
-		if call, ok := toolcall.Request(c, p.arguments[c.GetCallId()], p.Number).(toolcall.Call); ok {
-			p.Calls = append(p.Calls, call)
-		}
-	}
-}
-
-// foldWants adds what hooks want of the rest of the loop.
-func (p *Progress) foldWants(h *harnessv1.HookState) {
-	if h == nil {
-		return
-	}
-	if p.wants == nil {
-		p.wants = &harnessv1.HookState{}
-	}
-	proto.Merge(p.wants, h)
-	if h.GetAbort() != "" {
-		p.Abort = h.GetAbort()
-	}
 }
 
 // Unjudged reports whether the response is stored and the subscribers of its
@@ -293,4 +170,55 @@ func (p *Progress) call(id string) (toolcall.Call, bool) {
 // journal counted.
 func (p *Progress) snapshot(s *State) *harnessv1.Snapshot {
 	return runstate.Counted(s.Snapshot, p.messages, p.weight, p.media)
+}
+
+// Stop tells the machine that the work on the turn has ended early: interrupted
+// by an inbox item or the time budget, or else because the step is lost or the
+// process stops. Effects that cause has broken off count as not done. Only the
+// first call counts.
+func (p *Progress) Stop(cause error, interrupted bool) {
+	if p.execution.stop == nil {
+		p.execution.stop = &stop{cause: cause, interrupted: interrupted}
+	}
+}
+
+// entry returns the draft of a journal entry.
+func (p *Progress) entry(s *State, entry *harnessv1.Journal) *runstate.Draft {
+	return runstate.NewEntry(entry, s.Snapshot, p.Number)
+}
+
+// text returns the arguments of a call; known is false if they are stored as a
+// blob that has not been read.
+func (p *Progress) text(id string, arguments *harnessv1.Content) (text string, known bool) {
+	if arguments.GetBlob() == nil {
+		return arguments.GetInline(), true
+	}
+	text, known = p.execution.texts[id]
+	return text, known
+}
+
+// mode returns the mode of work of the calls that have not started.
+func (p *Progress) mode(s *State) string {
+	if p.execution.offer != nil {
+		return p.execution.offer.Mode
+	}
+	return runstate.Mode(s.Snapshot)
+}
+
+// offer returns what calls can use that have not started.
+func (p *Progress) offer(s *State) *offer.Offer {
+	if p.execution.offer != nil {
+		return p.execution.offer
+	}
+	return s.Offer
+}
+
+// refused reports whether a call was not started because it was refused.
+func (p *Progress) refused(id string) bool {
+	return p.Finished[id] == harnessv1.ToolOutcome_TOOL_OUTCOME_REFUSED
+}
+
+// unsent reports whether no worker has sent a call under its ledger.
+func (p *Progress) unsent(c toolcall.Call) bool {
+	return p.execution.fresh[c.ID] && !p.execution.sent[c.ID]
 }

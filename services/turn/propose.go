@@ -7,21 +7,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
 )
 
-// ProposeCalls asks a tool host what calls that wait for a person would change. Leads to
-// Proposals, also if no host answers.
-type ProposeCalls struct {
-	// Calls have their tools and their arguments.
-	Calls []toolcall.Call
-}
-
-func (ProposeCalls) action() {}
-
-// Proposals are the changes that the calls of ProposeCalls would make, in their order; empty if no host
-// has answered.
-type Proposals struct{ Previews []*harnessv1.CallPreview }
-
-func (Proposals) event() {}
-
 // unproposed returns the calls that a person decides about and that may write files, as long as
 // it is not known what they would change.
 func (p *Progress) unproposed() []toolcall.Call {

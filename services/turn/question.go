@@ -1,8 +1,6 @@
 package turn
 
 import (
-	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
-
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -11,6 +9,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
 )
 
 // notAnswered is the result of a call whose turn was stopped while its server asked a person.

@@ -5,15 +5,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/harnessmesh/harnessmesh/services/turn/judge"
-
-	"github.com/harnessmesh/harnessmesh/services/turn/offer"
-
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/mark"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/services/turn/judge"
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
 )
 
 // maxCalls bounds the calls that are taken from one response; the rest are dropped.
@@ -72,7 +70,7 @@ func (p *Progress) respond(s *State) *runstate.Draft {
 	message.ToolCalls = p.callsOf(p.offer(s))
 	setParts(message, r)
 	d.Emit(event.ModelResponse(a.ref, r.Usage, r.FinishReason, len(message.ToolCalls), a.latency))
-	j := judge.New(p.judged(s), d)
+	j := judge.New(p.callTurn(s), d)
 	calls := make([]*harnessv1.PreparedCall, len(message.ToolCalls))
 	for i, call := range message.ToolCalls {
 		calls[i] = j.Prepare(call)
@@ -89,7 +87,7 @@ func (p *Progress) respond(s *State) *runstate.Draft {
 		for i, call := range message.ToolCalls {
 			j.Decide(call, calls[i])
 		}
-		responded.Calls, responded.WorkItems, responded.Artifacts = j.Judged()
+		responded.Calls, responded.WorkItems, responded.Artifacts = j.Results()
 	}
 	if len(message.ToolCalls) < len(r.ToolCalls) {
 		correct(d, "calls_dropped",

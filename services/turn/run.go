@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/harnessmesh/harnessmesh/services/turn/hookpoint"
-	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
-
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -16,27 +13,12 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
-)
-
-// point is the next topic that an ended call fires.
-type point int
-
-const (
-	pointFailed point = iota // on_error
-	pointAfter               // after_tool_call
-	pointNone
+	"github.com/harnessmesh/harnessmesh/services/turn/hookpoint"
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
 )
 
 // MaxParallel bounds the calls of one response that run at the same time.
 const MaxParallel = 16
-
-// endedCall is a call that a tool host has ended, before its end is stored.
-type endedCall struct {
-	call     toolcall.Call
-	response *harnessv1.ExecuteToolResponse
-	point    point
-	effects  hook.Effects
-}
 
 // start makes the calls of the turn runnable, after a last read of the inbox. A
 // call that waited for an approval was announced with its response. One that tool hosts hold is
@@ -126,10 +108,10 @@ func (p *Progress) finish(s *State, ended *endedCall) Action {
 		payload := agent.CallPayload(c.ID, c.Tool, arguments, ended.response.GetResult(), ended.response.GetIsError())
 		if ended.point == pointFailed && ended.response.GetIsError() && s.hooked(hookpoint.OnError) {
 			payload["error"] = ended.response.GetResult()
-			return s.fire(p, hookpoint.OnError, c.ID, c.Tool, payload)
+			return s.fire(p.Number, hookpoint.OnError, c.ID, c.Tool, payload)
 		}
 		if ran && ended.point <= pointAfter && s.hooked(hookpoint.AfterCall) {
-			return s.fire(p, hookpoint.AfterCall, c.ID, c.Tool, payload)
+			return s.fire(p.Number, hookpoint.AfterCall, c.ID, c.Tool, payload)
 		}
 	}
 	effects := ended.effects
@@ -184,24 +166,4 @@ const maxChanged = 32
 func (p *Progress) end(id string, response *harnessv1.ExecuteToolResponse) {
 	c, _ := p.call(id)
 	p.execution.ended = append(p.execution.ended, &endedCall{call: c, response: toolcall.CheckResponse(c, response)})
-}
-
-// fired applies the effects of the subscribers of a topic on the call.
-func (c *endedCall) fired(topic harnessv1.HookTopic, e hook.Effects) {
-	if topic == hookpoint.OnError {
-		e.Replaced = nil // only after_tool_call replaces results
-		c.point = pointAfter
-	} else {
-		c.point = pointNone
-	}
-	c.effects.Merge(e)
-}
-
-// started notes that calls can be sent under a ledger for the first time.
-func (e *execution) started(ids []string) {
-	for _, id := range ids {
-		e.fresh[id] = true
-		delete(e.sent, id)
-	}
-	e.moved = slices.DeleteFunc(e.moved, func(m CallMoved) bool { return slices.Contains(ids, m.ID) })
 }

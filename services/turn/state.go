@@ -1,15 +1,13 @@
 package turn
 
 import (
-	"github.com/harnessmesh/harnessmesh/services/turn/hookpoint"
-	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
-
-	"github.com/harnessmesh/harnessmesh/services/turn/offer"
-
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/services/turn/hookpoint"
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
 )
 
 // State is what a turn is decided on in addition to its progress. It does not
@@ -48,8 +46,8 @@ func (s *State) callsHooked() bool {
 
 // fire returns the firing of a topic. key distinguishes it from other firings of
 // the turn.
-func (s *State) fire(p *Progress, topic harnessv1.HookTopic, key, tool string, payload map[string]any) FireHooks {
-	return FireHooks{Point: hookpoint.New(s.Snapshot, p.Number, topic, key, tool, payload)}
+func (s *State) fire(turn uint32, topic harnessv1.HookTopic, key, tool string, payload map[string]any) FireHooks {
+	return FireHooks{Point: hookpoint.New(s.Snapshot, turn, topic, key, tool, payload)}
 }
 
 // window returns the largest prompt that a model takes, 0 if it is unknown.

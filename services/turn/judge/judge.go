@@ -26,85 +26,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/services/turn/hookpoint"
-	"github.com/harnessmesh/harnessmesh/services/turn/offer"
 	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
 )
-
-// Turn is what the calls of a turn are judged by. It is shared, never changed.
-type Turn struct {
-	// Number of the turn.
-	Number     uint32
-	Snapshot   *harnessv1.Snapshot
-	Definition *agent.Definition
-	// Sandbox is how far the tool host can confine commands; nil for one that cannot.
-	Sandbox *harnessv1.SandboxSupport
-	// Offer is that of the step, and Changed that in the mode of work that the inbox asks for; nil
-	// if it asks for none.
-	Offer, Changed *offer.Offer
-}
-
-// present returns the offer in the present mode of work.
-func (t Turn) present() *offer.Offer {
-	if t.Changed != nil {
-		return t.Changed
-	}
-	return t.Offer
-}
-
-// mode returns the present mode of work.
-func (t Turn) mode() string {
-	if t.Changed != nil {
-		return t.Changed.Mode
-	}
-	return runstate.Mode(t.Snapshot)
-}
-
-// Calls are the calls of a response as they are judged.
-type Calls struct {
-	t     Turn
-	draft *runstate.Draft
-
-	ledger  *harnessv1.WorkItemLedger
-	waiting int // calls that wait for an answer
-	// delegated is the number of children that the calls of the response make.
-	delegated int
-	calls     []*harnessv1.PreparedCall
-	items     []*harnessv1.WorkItem
-	artifacts []*harnessv1.Artifact
-
-	// The rest is for calls that are judged after the response is stored.
-	queue    []*harnessv1.ToolCall // with their arguments inline
-	next     int                   // in queue
-	point    point                 // of that call
-	prepared *harnessv1.PreparedCall
-	reading  *readCall // nil unless the call is reading messages
-	reply    *reply
-	failed   hook.Effects // of on_error
-	notes    []hook.Note
-	wants    hook.Effects // their reasons only
-	firing   *hook.Point  // nil when all calls are judged
-}
-
-// point is where in a call subscribers are called.
-type point int
-
-const (
-	pointBefore point = iota // before_tool_call
-	pointFailed              // on_error
-	pointAfter               // after_tool_call
-)
-
-// New returns the judge of the calls of a response, which writes their messages and events to d.
-func New(t Turn, d *runstate.Draft) *Calls {
-	j := &Calls{t: t, draft: d, waiting: len(t.Snapshot.GetPendingToolCalls())}
-	if t.Snapshot.GetConfig().GetWorkItems().GetEnabled() || len(t.Definition.ArtifactKinds(t.Snapshot)) > 0 {
-		j.ledger = proto.CloneOf(t.Snapshot.GetWorkItemLedger())
-		if j.ledger == nil {
-			j.ledger = &harnessv1.WorkItemLedger{}
-		}
-	}
-	return j
-}
 
 // Start judges calls whose response is stored, with their arguments inline.
 func Start(t Turn, d *runstate.Draft, calls []*harnessv1.ToolCall) *Calls {
@@ -117,8 +40,8 @@ func Start(t Turn, d *runstate.Draft, calls []*harnessv1.ToolCall) *Calls {
 // Draft returns the record of the calls that Start judges.
 func (j *Calls) Draft() *runstate.Draft { return j.draft }
 
-// Judged returns what became of the calls, and the work items and artifacts that they have changed.
-func (j *Calls) Judged() ([]*harnessv1.PreparedCall, []*harnessv1.WorkItem, []*harnessv1.Artifact) {
+// Results returns what became of the calls, and the work items and artifacts that they have changed.
+func (j *Calls) Results() ([]*harnessv1.PreparedCall, []*harnessv1.WorkItem, []*harnessv1.Artifact) {
 	return j.calls, j.items, j.artifacts
 }
 

@@ -14,23 +14,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
 )
 
-// reply is the harness's own answer to a call.
-type reply struct {
-	text      string
-	failed    bool
-	hooked    bool   // on_error is fired: the call was not denied
-	ran       bool   // after_tool_call is fired
-	arguments string // that the call was carried out with
-	message   *harnessv1.Message
-	marks     *harnessv1.ResultMarks
-}
-
-// readCall is a call that reads messages of the run.
-type readCall struct {
-	call    *harnessv1.ToolCall // with the arguments that it is carried out with
-	request readback.Request
-}
-
 // answer replies to calls that need no tool host: those that are refused, and
 // those of the harness's own tools. Calls that wait are announced.
 func (j *Calls) answer(call *harnessv1.ToolCall, prepared *harnessv1.PreparedCall) *reply {
@@ -63,7 +46,7 @@ func (j *Calls) answer(call *harnessv1.ToolCall, prepared *harnessv1.PreparedCal
 		r := j.respond(call, text, failed)
 		r.hooked, r.ran = true, true
 		return r
-	case toolcall.Pending:
+	case toolcall.PendingCall:
 		announce()
 	}
 	prepared.Marks = j.marks(call)

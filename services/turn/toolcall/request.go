@@ -10,7 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 )
 
-// Carrier is what carries out a call: Call, Harness, Pending or Refusal.
+// Carrier is what carries out a call: Call, Harness, PendingCall or Refusal.
 type Carrier interface{ carrier() }
 
 // Harness is a call that the harness answers itself.
@@ -20,9 +20,9 @@ type Harness struct {
 	Arguments string
 }
 
-// Pending is a call that waits for an answer: of a client, a sub-agent, a person, or of what it
+// PendingCall is a call that waits for an answer: of a client, a sub-agent, a person, or of what it
 // waits for. Its deadline is unset, because it depends on the time at which the turn ends.
-type Pending struct{ *harnessv1.PendingCall }
+type PendingCall struct{ *harnessv1.PendingCall }
 
 // Refusal is a call that is not carried out. The model reads why.
 type Refusal struct {
@@ -30,10 +30,10 @@ type Refusal struct {
 	Denied bool
 }
 
-func (Call) carrier()    {}
-func (Harness) carrier() {}
-func (Pending) carrier() {}
-func (Refusal) carrier() {}
+func (Call) carrier()        {}
+func (Harness) carrier()     {}
+func (PendingCall) carrier() {}
+func (Refusal) carrier()     {}
 
 // MaxQuestion bounds the text of a question in the state, in addition to the call's
 // arguments, in bytes.
@@ -47,7 +47,7 @@ func Request(c *harnessv1.PreparedCall, arguments *harnessv1.Content, turn uint3
 		if kind == runstate.KindQuestion {
 			why = content.Cut(why, MaxQuestion) // the arguments have all of it
 		}
-		return Pending{&harnessv1.PendingCall{
+		return PendingCall{&harnessv1.PendingCall{
 			CallId: c.GetCallId(), Tool: c.GetTool(), Arguments: proto.CloneOf(arguments), Kind: kind, Origin: c.GetOrigin(),
 			Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, Why: why, TurnNumber: turn,
 			Reads: c.GetReads(), Writes: c.GetWrites(), Explores: c.GetExplores(), Marks: mark.Pending(c.GetMarks()),

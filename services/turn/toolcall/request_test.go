@@ -44,7 +44,7 @@ func TestRequestIsTotal(t *testing.T) {
 				if by.Arguments != "{}" {
 					t.Errorf("%s: %+v", name, by)
 				}
-			case toolcall.Pending:
+			case toolcall.PendingCall:
 				got = by.GetKind()
 				if by.GetCallId() != "c" || by.GetTurnNumber() != 3 || by.GetWhy() != "why" || content.Text(by.GetArguments()) != "{}" || !by.GetWrites() || by.GetDeadline() != nil {
 					t.Errorf("%s: %v", name, by.PendingCall)
