@@ -16,6 +16,8 @@ var modelTexts = []string{
 	"pkg/workitem/control.go#parseControl",
 	"services/toolhost/*.go",
 	"services/toolhost/toolhostserver/*.go",
+	"services/toolhost/toolhostserver/command/*.go",
+	"services/toolhost/toolhostserver/command/background/*.go",
 	"services/toolhost/toolhostserver/tools/*.go",
 	"services/toolhost/toolhostserver/disk/*.go",
 	"services/toolhost/toolhostserver/worktree/*.go",

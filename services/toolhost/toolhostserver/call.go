@@ -81,7 +81,7 @@ func (s *Server) admit(ctx context.Context, j *job) (*call, ledger.Response, err
 		return nil, noResult(j.key, harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED, 0), nil
 	case toolhost.Start:
 		if s.draining {
-			return nil, nil, fault.New(codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_NOT_STARTED, closingText)
+			return nil, nil, fault.New(codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_NOT_STARTED, toolhost.Closing)
 		}
 		if resp := j.reject(); resp != nil {
 			return nil, resp, nil
@@ -107,22 +107,16 @@ type status struct {
 // status returns the status of a call. The caller has locked mu.
 func (s *Server) status(key string) (status, error) {
 	if s.closing {
-		return status{}, unavailable(closingText, nil)
+		return status{}, toolhost.Unavailable(toolhost.Closing, nil)
 	}
-	if f, ok := s.tombstones[key]; ok {
+	if f, pending := s.ledger.Pending(key); pending {
 		return status{Entry: ledger.Entry{State: toolhost.Cancelled, Fate: f}}, nil
 	}
 	if c := s.calls[key]; c != nil {
 		return status{Entry: ledger.Entry{State: toolhost.Running}, call: c}, nil
 	}
-	if resp := s.results.get(key); resp != nil {
-		return status{Entry: ledger.Entry{State: toolhost.Done, Response: resp}}, nil
-	}
-	stored, err := s.ledger.Read(key)
-	if err != nil {
-		return status{}, unavailable("the ledger cannot be read", err)
-	}
-	return status{Entry: stored}, nil
+	stored, err := s.ledger.ReadEnd(key)
+	return status{Entry: stored}, err
 }
 
 // start runs the job in a goroutine. The caller has locked mu.
@@ -148,14 +142,14 @@ func (s *Server) run(ctx context.Context, c *call) {
 	s.worktrees.Use(ctx, c.workspace)
 	watch, err := s.watch(c)
 	if err != nil {
-		c.err = nothingRan("the tool host cannot store what git runs programs by; nothing was run", err)
+		c.err = toolhost.NotStarted("the tool host cannot store what git runs programs by; nothing was run", err)
 		return
 	}
 	if !c.facts.Idempotent {
 		if err := s.ledger.StoreRunning(c.key); err != nil {
 			s.log.Error("call not run: its mark could not be stored", "error", err,
 				"namespace", c.namespace, "run", c.runID, "call", c.id)
-			c.err = nothingRan("the ledger cannot be written; nothing was run", err)
+			c.err = toolhost.NotStarted("the ledger cannot be written; nothing was run", err)
 			_ = watch.End()
 			return
 		}
@@ -177,20 +171,18 @@ func (s *Server) end(c *call, e effect, cause error, duration time.Duration) {
 		switch {
 		case errors.Is(cause, errClosing):
 			// The mark remains, so the next host returns UNKNOWN.
-			c.err = unavailable("the tool host closed while the call ran; send the request again", cause)
+			c.err = toolhost.Unavailable("the tool host closed while the call ran; send the request again", cause)
 			return
 		case errors.Is(cause, errCancelled):
 			c.resp = noResult(c.key, harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED, duration)
-			s.mu.Lock()
-			s.tombstones[c.key] = toolhost.Killed
-			s.mu.Unlock()
-			_ = s.storeTombstone(c.key, toolhost.Killed) // CancelTools tries again
+			s.ledger.SetPending(c.key, toolhost.Killed)
+			_ = s.ledger.StoreTombstone(c.key, toolhost.Killed) // CancelTools tries again
 			return
 		}
 	}
 	c.resp = e.response
 	if c.facts.Idempotent {
-		s.cacheResult(c)
+		s.ledger.KeepResult(c.key, c.resp)
 		if err := s.ledger.StoreChanges(c.run, e.changed); err != nil {
 			s.log.Error("changes of a call could not be stored", "error", err, "namespace", c.namespace, "run", c.runID, "call", c.id)
 		}
@@ -198,14 +190,8 @@ func (s *Server) end(c *call, e effect, cause error, duration time.Duration) {
 		// This process still returns the result. A later one finds the mark without
 		// a result and returns UNKNOWN, so the call never runs again.
 		s.log.Error("result of a call could not be stored", "error", err, "outcome", c.resp.GetOutcome())
-		s.cacheResult(c)
+		s.ledger.KeepResult(c.key, c.resp)
 		return
 	}
 	failpoint.Hit(role, "stored")
-}
-
-func (s *Server) cacheResult(c *call) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.results.add(c.key, c.resp)
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 )
@@ -283,21 +282,6 @@ func TestDamagedLedgerIsReplaced(t *testing.T) {
 	}
 	h := newHost(t, Config{Dir: dir})
 	expect(t, h.command("true"), done, false)
-}
-
-func TestResultCacheIsBounded(t *testing.T) {
-	t.Parallel()
-	m := newResultCache(10_000)
-	for i := range 1000 {
-		m.add(string(rune('a'+i%26))+disk.RandomName(4), &harnessv1.ExecuteToolResponse{Result: strings.Repeat("x", i)})
-		if used := m.results.Used(); used > m.results.Limit() {
-			t.Fatalf("%d bytes", used)
-		}
-	}
-	m.add("last", &harnessv1.ExecuteToolResponse{Result: "x"})
-	if m.get("last") == nil {
-		t.Fatal("the newest result is not cached")
-	}
 }
 
 func TestDescribe(t *testing.T) {

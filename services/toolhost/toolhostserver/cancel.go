@@ -8,7 +8,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 )
 
@@ -37,7 +36,7 @@ func (s *Server) CancelTools(ctx context.Context, req *harnessv1.CancelToolsRequ
 		return nil, err
 	}
 	if slices.ContainsFunc(plan, func(c cancellation) bool { return c.store && c.fate == toolhost.Unknown }) {
-		if err := s.killFormer(); err != nil {
+		if err := s.former.kill(); err != nil {
 			return nil, err
 		}
 	}
@@ -66,7 +65,7 @@ func (s *Server) CancelTools(ctx context.Context, req *harnessv1.CancelToolsRequ
 	}
 	if req.GetBackground() { // last: a call can start one until it is cancelled
 		s.servers.EndQuestions(run)
-		resp.Background, err = s.killBackground(ctx, run, facts)
+		resp.Background, err = s.backgrounds.Kill(ctx, run, facts.ForeignLedger)
 	}
 	if req.GetServers() {
 		s.servers.EndRun(run)
@@ -104,7 +103,7 @@ func (s *Server) startCancel(calls []target, facts toolhost.Call) ([]cancellatio
 		if err != nil {
 			return nil, err
 		}
-		_, pending := s.tombstones[t.key]
+		_, pending := s.ledger.Pending(t.key)
 		c := cancellation{
 			target: t, action: toolhost.Cancel(known.State, known.Fate, facts),
 			fate: known.Fate, store: pending, call: known.call,
@@ -125,7 +124,7 @@ func (s *Server) startCancel(calls []target, facts toolhost.Call) ([]cancellatio
 		case c.action == toolhost.Kill:
 			c.call.stop(errCancelled)
 		case c.store:
-			s.tombstones[c.key] = c.fate
+			s.ledger.SetPending(c.key, c.fate)
 		}
 	}
 	return plan, nil
@@ -149,14 +148,11 @@ func (s *Server) finishCancel(ctx context.Context, c cancellation) (finished boo
 		if c.call.resp.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED {
 			return true, nil
 		}
-		s.mu.Lock()
-		_, pending := s.tombstones[c.key]
-		s.mu.Unlock()
-		if pending { // storing it failed before
-			err = s.storeTombstone(c.key, c.fate)
+		if _, pending := s.ledger.Pending(c.key); pending { // storing it failed before
+			err = s.ledger.StoreTombstone(c.key, c.fate)
 		}
 	case c.store:
-		err = s.storeTombstone(c.key, c.fate)
+		err = s.ledger.StoreTombstone(c.key, c.fate)
 	default:
 		return false, nil // stored before
 	}
@@ -164,28 +160,4 @@ func (s *Server) finishCancel(ctx context.Context, c cancellation) (finished boo
 		failpoint.Hit(role, "cancelled")
 	}
 	return false, err
-}
-
-// storeTombstone stores a tombstone in the ledger. If that fails, the tombstone is still
-// in effect in this process.
-func (s *Server) storeTombstone(key string, f toolhost.Fate) error {
-	if err := s.ledger.StoreTombstone(key, f); err != nil {
-		s.log.Error("tombstone of a call could not be stored", "error", err)
-		return unavailable("the ledger cannot be written; the calls are cancelled only until this host ends", err)
-	}
-	s.mu.Lock()
-	delete(s.tombstones, key)
-	s.mu.Unlock()
-	return nil
-}
-
-// killFormer returns when no process of earlier hosts at this place or on this ledger is
-// left, and what their calls have changed of what git runs programs by is put back.
-func (s *Server) killFormer() error {
-	if left := process.KillFormer(s.instance.isFormer); left > 0 {
-		s.log.Error("commands of an earlier tool host could not be killed", "processes", left, "ledger", s.ledger.ID)
-		return unavailable("commands of an earlier tool host could not be killed yet; send the request again", nil)
-	}
-	s.guard.Recover()
-	return nil
 }

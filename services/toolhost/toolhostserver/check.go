@@ -11,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
@@ -112,7 +113,7 @@ func (s *Server) runCheck(ctx context.Context, req *harnessv1.CheckCommandReques
 
 	output := toolhost.CheckExcerpt(toolhost.CheckOutputBytes)
 	errorOutput := toolhost.CheckExcerpt(toolhost.CheckErrorBytes)
-	exit, err := s.runCommand(ctx, w, run, req.GetConfinement(), process.Command{
+	exit, err := s.commands.Run(ctx, command.Request{Run: run, Workspace: w.Dir, Confinement: req.GetConfinement()}, process.Command{
 		Line: req.GetCommand(), Input: req.GetInput(), Output: output, Errors: errorOutput,
 	})
 	resp.Output = toolhost.CheckText(output, toolhost.CheckOutputBytes)

@@ -34,7 +34,7 @@ func (s *Server) CheckFile(ctx context.Context, req *harnessv1.CheckFileRequest)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
-		return nil, unavailable("the file could not be read to its end in time; send the request again or check a smaller one", err)
+		return nil, toolhost.Unavailable("the file could not be read to its end in time; send the request again or check a smaller one", err)
 	default:
 		return &harnessv1.CheckFileResponse{Why: toolhost.Clip(strings.ReplaceAll(disk.Reason(err), "\n", " "), 256)}, nil
 	}

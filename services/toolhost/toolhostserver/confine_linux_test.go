@@ -188,7 +188,7 @@ func TestNoRunChangesTheUsersCaches(t *testing.T) {
 			}
 		}
 	}
-	if m, _ := h.confiner.find(t.Context()); m.Overlay {
+	if m, _ := h.commands.Find(t.Context()); m.Overlay {
 		expect(t, h.confined(sandbox.Full, nil, "cat $GOCACHE/entry $CARGO_HOME/registry/kept && ls $GOCACHE"), done, false, "poison\npoison\nentry\n[exit code 0]")
 		fresh := h.request(tools.RunCommand, "", map[string]any{"command": "cat $GOCACHE/entry $CARGO_HOME/registry/kept"})
 		fresh.RunId, fresh.Confinement = "another", &harnessv1.Confinement{Level: sandbox.Full}

@@ -16,7 +16,7 @@ func (s *Server) DescribeHost(ctx context.Context, _ *harnessv1.DescribeHostRequ
 
 // Sandbox returns how far commands can be confined. It finds it out by trying, once.
 func (s *Server) Sandbox(ctx context.Context) *harnessv1.SandboxSupport {
-	_, support := s.confiner.find(ctx)
+	_, support := s.commands.Find(ctx)
 	return support
 }
 
@@ -38,7 +38,7 @@ func (s *Server) DescribeWorkspace(ctx context.Context, req *harnessv1.DescribeW
 	if err != nil {
 		return nil, workspaceUnusable(req.GetWorkspace(), err)
 	}
-	return &harnessv1.DescribeWorkspaceResponse{Problem: s.confiner.problem(ctx, w.Dir, req.GetSandbox()), Environment: &harnessv1.Environment{
+	return &harnessv1.DescribeWorkspaceResponse{Problem: s.commands.Problem(ctx, w.Dir, req.GetSandbox()), Environment: &harnessv1.Environment{
 		WorkingDirectory: w.Dir,
 		Platform:         runtime.GOOS + "/" + runtime.GOARCH,
 		Listing:          listing,

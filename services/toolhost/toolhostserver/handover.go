@@ -31,10 +31,8 @@ func (s *Server) Pause() []*harnessv1.LocalCommand {
 			add(c.run, c.commandLine)
 		}
 	}
-	for run, alive := range s.backgrounds {
-		for _, b := range alive {
-			add(run, b.line)
-		}
+	for _, l := range s.backgrounds.Lines() {
+		add(l.Run, l.Text)
 	}
 	if len(running) == 0 {
 		s.draining = true

@@ -40,10 +40,9 @@ func newWeb(t *testing.T, handler http.HandlerFunc) *web {
 	w := &web{plain: portOf(t, plain.URL), secure: portOf(t, secure.URL)}
 	w.host = newHost(t, Config{SandboxPrivateHosts: []string{
 		"example.com:" + w.plain, "example.com:" + w.secure, "other.test:" + w.plain, "asked.test:" + w.plain,
-	}})
-	w.confiner.resolve = func(_ context.Context, name string) ([]netip.Addr, error) {
+	}, resolve: func(context.Context, string) ([]netip.Addr, error) {
 		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
-	}
+	}})
 	w.authority = filepath.Join(w.dir, "authority.pem")
 	w.write("authority.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})))
 	if levels := w.levels(); levels[len(levels)-1] != sandbox.Full {

@@ -21,14 +21,14 @@ func (s *Server) InspectWorkspace(ctx context.Context, req *harnessv1.InspectWor
 	}
 	paths, err := s.ledger.Changes(run)
 	if err != nil {
-		return nil, unavailable("the ledger cannot be read", err)
+		return nil, ledger.Unreadable(err)
 	}
 	changed := make(map[string]bool, len(paths))
 	for _, path := range paths {
 		changed[path] = true
 	}
 	resp := &harnessv1.InspectWorkspaceResponse{Previews: s.previews(req.GetWorkspace(), req.GetProposed())}
-	if resp.Background, err = s.states(run, req.GetBackground()); err != nil {
+	if resp.Background, err = s.backgrounds.States(run, req.GetBackground()); err != nil {
 		return nil, err
 	}
 	if r, err := git.Find(req.GetWorkspace()); err == nil {

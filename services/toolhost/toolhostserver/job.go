@@ -7,7 +7,6 @@ import (
 	"io"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,9 +15,10 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/background"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
@@ -154,15 +154,19 @@ func (s *Server) runTool(ctx context.Context, t tools.Tool, req *harnessv1.Execu
 	}
 	return t.Run(ctx, &tools.Environment{
 		Workspace: w, Limits: s.config.Limits, Timeout: req.GetTimeout().AsDuration(), Sync: s.config.Sync,
-		Command: func(ctx context.Context, line string, output io.Writer) (tools.Exit, error) {
-			return s.runCommand(ctx, w, j.run, req.GetConfinement(), process.Command{Line: line, Output: io.MultiWriter(output, j.output)})
+		Command: func(ctx context.Context, line string, output io.Writer) (command.Exit, error) {
+			return s.commands.Run(ctx, command.Request{Run: j.run, Workspace: w.Dir, Confinement: req.GetConfinement()}, process.Command{Line: line, Output: io.MultiWriter(output, j.output)})
 		},
-		Start: func(ctx context.Context, line string, limit time.Duration) (tools.Launch, error) {
-			return s.startBackground(ctx, j, req, line, limit)
+		Start: func(ctx context.Context, line string, limit time.Duration) (background.Launch, error) {
+			return s.backgrounds.Start(ctx, background.Call{
+				Key: j.key, Run: j.run, ID: j.id, Workspace: j.workspace, Confinement: req.GetConfinement(),
+			}, line, limit)
 		},
-		Read: func(ctx context.Context, r tools.Read) (tools.Output, error) { return s.readBackground(ctx, j.run, r) },
+		Read: func(ctx context.Context, q background.Query) (background.Output, error) {
+			return s.backgrounds.Read(ctx, j.run, q)
+		},
 		Stop: func(ctx context.Context, id string) (end string, known []string, err error) {
-			return s.stopBackground(ctx, j.run, id)
+			return s.backgrounds.Stop(ctx, j.run, id)
 		},
 		Skill: func(name, path string) tools.Result {
 			return s.useSkill(w.Dir, req.GetSkillFolders(), req.GetUserSkills(), name, path)
@@ -172,71 +176,6 @@ func (s *Server) runTool(ctx context.Context, t tools.Tool, req *harnessv1.Execu
 			return s.mergeWorktree(ctx, w, j, req.GetFirstSequence(), run)
 		},
 	}, req.GetArguments())
-}
-
-// runCommand runs a command of a run in a workspace, confined, with the mark of this host's
-// commands. If it cannot be confined as conf says, nothing runs and the exit is Unconfined.
-func (s *Server) runCommand(ctx context.Context, w *workspace.Workspace, run string, conf *harnessv1.Confinement, c process.Command) (tools.Exit, error) {
-	machine, support := s.confiner.find(ctx)
-	level := conf.GetLevel()
-	if level == sandbox.Auto {
-		var err error
-		if level, err = sandbox.Choose(support, conf.GetConfig()); err != nil {
-			return unconfined(err.Error()), nil
-		}
-	}
-	switch {
-	case level > support.GetLevel() && level > sandbox.Off:
-		return unconfined(fmt.Sprintf("the call is recorded at the level %s, and the tool host reaches only %s: %s",
-			sandbox.Name(level), sandbox.Name(support.GetLevel()), support.GetReason())), nil
-	case level < support.GetLeast():
-		return unconfined(fmt.Sprintf("the operator of the tool host lets nothing run below %s", sandbox.Name(support.GetLeast()))), nil
-	case level > sandbox.Off:
-		// A command of the run may have put a link there since the run started.
-		if err := s.confiner.checkFolders(machine, level, w.Dir, conf.GetConfig()); err != nil {
-			return unconfined(err.Error()), nil
-		}
-	}
-	cfg := sandbox.WithHosts(conf.GetConfig(), conf.GetHosts())
-	if level == sandbox.Kernel && len(sandbox.Hosts(cfg)) > 0 {
-		return unconfined("the call is recorded at the level kernel, which cannot bound the network to named hosts"), nil
-	}
-	folder, release := s.confiner.folders.take(run)
-	defer release()
-	network := s.networkOf(run)
-	defer network.close()
-	if network != nil && !machine.Root {
-		machine.Overlay = false // its namespaces cannot be below those of the network
-	}
-	if s.config.Environment != nil {
-		if environ := s.config.Environment(ledger.RunName(run)); environ != nil {
-			machine.Environ = environ
-		}
-	}
-	confined, err := s.confiner.confine(machine, level, folder, w.Dir, cfg)
-	if err != nil {
-		return unconfined(disk.Reason(err)), nil
-	}
-	c.Dir, c.Mark, c.Environ, c.Plan = w.Dir, s.instance.newMark(), append(slices.Clone(confined.Environ), c.Environ...), confined.Plan
-	network.joins(&c, confined)
-	proxy := s.confiner.proxy(cfg)
-	c.Serve = proxy.Serve
-	exit, err := process.Run(ctx, c)
-	if err != nil {
-		s.log.Error("supervisor of a command failed", "error", err)
-	}
-	if exit.Unconfined {
-		s.confiner.lost()
-	}
-	ended := tools.Exit{Exit: exit, Level: level, RefusedHosts: proxy.Refused().Text()}
-	if confined.Plan != nil {
-		ended.Refused = func(output string) string { return confined.Reach.Refused(output, support.GetLeast() <= sandbox.Off) }
-	}
-	return ended, err
-}
-
-func unconfined(why string) tools.Exit {
-	return tools.Exit{Exit: process.Exit{Unconfined: true, Error: why}}
 }
 
 // executed returns the response for the result of a tool.

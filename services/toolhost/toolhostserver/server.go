@@ -8,7 +8,8 @@
 //   - ledger: what happened to calls, durably
 //   - git: runs git on repositories that are not trusted
 //   - worktree: the worktrees of sub-agents, and their merges
-//   - command: processes, their supervisor and their death
+//   - command: the commands of runs, how they are confined, and what they reach; its package
+//     background has those that outlive their call, process what starts and kills them
 //   - mcpclient: servers of tools
 //   - workspace and guard: files of a workspace, and what a call must not change in them
 //
@@ -35,7 +36,7 @@
 //     back what must not change.
 //   - No tool reaches the harness's own data, wherever its folder is moved.
 //   - A command and all processes that it starts die together, also when this process
-//     is killed. Package command describes how, and what this does not cover.
+//     is killed. Package process describes how, and what this does not cover.
 //
 // A mistake of the model is a result with is_error. The errors are INVALID_ARGUMENT for
 // a request that is a caller's mistake, and UNAVAILABLE if the ledger cannot be written
@@ -49,20 +50,20 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
-	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/background"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/git"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
@@ -76,8 +77,6 @@ import (
 
 // role is the name of this role at failpoints.
 const role = workflow.ToolHost
-
-const closingText = "the tool host is closing; send the request again"
 
 // Config configures a Server. Only Dir is required.
 type Config struct {
@@ -126,6 +125,9 @@ type Config struct {
 	Limits toolhost.Limits
 	// Logger; default: discards.
 	Logger *slog.Logger
+
+	// resolve resolves the names of hosts of commands; nil: as the machine does.
+	resolve func(ctx context.Context, name string) ([]netip.Addr, error)
 }
 
 func (c Config) withDefaults() Config {
@@ -169,6 +171,14 @@ func (c Config) Validate() error {
 	return nil
 }
 
+// environ returns the environment of the commands of a run, by its key; nil: that of this process.
+func (c Config) environ(run string) []string {
+	if c.Environment == nil {
+		return nil
+	}
+	return c.Environment(ledger.RunName(run))
+}
+
 func (c Config) privateHosts() ([]sandbox.Host, error) {
 	hosts := make([]sandbox.Host, len(c.SandboxPrivateHosts))
 	for i, text := range c.SandboxPrivateHosts {
@@ -187,21 +197,24 @@ type Server struct {
 	config   Config
 	log      *slog.Logger
 	tools    *tool.Registry[tools.Run]
-	ledger   *ledger.Ledger
-	instance instance
-	confiner *confiner
+	ledger   *ledger.Entries
+	former   former
+	commands *command.Commands
 	guard    *guard.Guard
 	hidden   *workspace.PrivateFolder
 
-	git       *git.Git
-	worktrees *worktree.Worktrees
-	servers   *mcpclient.Servers
-	signIns   *signin.SignIns
+	git         *git.Git
+	backgrounds *background.Commands
+	worktrees   *worktree.Worktrees
+	servers     *mcpclient.Servers
+	signIns     *signin.SignIns
 
 	// running counts the goroutines of calls; Close waits for them.
 	running sync.WaitGroup
 	// closed ends the work of the host that belongs to no call.
 	closed chan struct{}
+	// private are the hosts whose addresses need not be public.
+	private []sandbox.Host
 
 	// mu guards the fields below. It is not locked during writes or calls.
 	mu sync.Mutex
@@ -209,14 +222,6 @@ type Server struct {
 	draining, closing bool
 	// calls that are running in this process.
 	calls map[string]*call
-	// results that are not in the ledger.
-	results resultCache
-	// backgrounds has the background commands that are alive, by the key of their run.
-	backgrounds map[string]backgrounds
-	// networks has the networks of runs with background commands, by the key of the run.
-	networks map[string]*network
-	// tombstones that are not in the ledger yet.
-	tombstones map[string]toolhost.Fate
 }
 
 // New opens the ledger and kills commands that an earlier host on it, or on a lost ledger
@@ -243,39 +248,36 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tool host: %w", errors.Join(err, hidden.Close(), l.Close()))
 	}
+	marks := process.NewMarks(l.ID, l.Place)
+	guard := guard.New(guard.Config{Dir: config.Dir, Hidden: data, Sync: config.Sync, Logger: config.Logger})
 	s := &Server{
-		hidden:     hidden,
-		guard:      guard.New(guard.Config{Dir: config.Dir, Hidden: data, Sync: config.Sync, Logger: config.Logger}),
-		config:     config,
-		log:        config.Logger,
-		tools:      registry,
-		ledger:     l,
-		instance:   newInstance(l),
-		calls:      make(map[string]*call),
-		results:    newResultCache(config.Limits.CachedResultBytes),
-		tombstones: make(map[string]toolhost.Fate),
-		closed:     make(chan struct{}),
-
-		backgrounds: make(map[string]backgrounds),
-		networks:    make(map[string]*network),
+		hidden: hidden,
+		guard:  guard,
+		config: config,
+		log:    config.Logger,
+		tools:  registry,
+		ledger: ledger.NewEntries(l, config.Limits.CachedResultBytes, config.Logger),
+		former: former{marks: marks, guard: guard, log: config.Logger, ledger: l.ID},
+		calls:  make(map[string]*call),
+		closed: make(chan struct{}),
 	}
-	s.git = git.New(git.Config{Dir: dir, Data: data, Mark: func() string { return process.MarkVariable + "=" + s.instance.newMark() }})
+	s.git = git.New(git.Config{Dir: dir, Data: data, Mark: func() string { return process.MarkVariable + "=" + marks.New() }})
 	s.worktrees = worktree.New(worktree.Config{
 		Dir: filepath.Join(dir, "worktrees"), Data: data, Secrets: config.Secrets, Git: s.git, Busy: s.isBusy, Sync: config.Sync, Logger: config.Logger,
 	})
-	s.confiner = &confiner{
-		folders: runFolders{dir: filepath.Join(config.Dir, "sandbox")}, data: data, secrets: config.Secrets,
-		least: config.SandboxLeast, pass: config.PassEnvironment, mark: s.instance.newMark, objects: s.worktrees.Objects,
-	}
-	s.confiner.private, _ = config.privateHosts() // was validated
-	_ = s.killFormer()                            // CancelTools tries again before it responds
+	s.private, _ = config.privateHosts() // was validated
+	s.commands = command.New(command.Config{
+		Dir: filepath.Join(config.Dir, "sandbox"), Data: data, Secrets: config.Secrets, Least: config.SandboxLeast, Pass: config.PassEnvironment,
+		Environ: config.environ, Mark: marks.New, Objects: s.worktrees.Objects, Private: s.private, Resolve: config.resolve, Logger: config.Logger,
+	})
+	_ = s.former.kill() // CancelTools tries again before it responds
 	s.worktrees.Sweep()
-	if err := s.removeOutputs(); err != nil {
-		s.log.Warn("outputs of background commands could not be removed", "error", err)
-	}
+	s.backgrounds = background.New(background.Config{
+		Dir: config.Dir, Entries: s.ledger, Commands: s.commands, Guard: guard, Open: s.openWorkspace, KillFormer: s.former.kill, Logger: config.Logger,
+	})
 	s.signIns = signin.New(signin.Config{Dir: config.Tokens, Dialer: s.serverDialer, Logger: s.log})
 	s.servers = s.newServers()
-	s.running.Go(func() { s.confiner.folders.tidy(s.closed) })
+	s.running.Go(func() { s.commands.Tidy(s.closed) })
 	return s, nil
 }
 
@@ -331,12 +333,8 @@ func (s *Server) Close(ctx context.Context) error {
 	for _, c := range s.calls {
 		c.stop(errClosing)
 	}
-	for _, alive := range s.backgrounds {
-		for _, b := range alive {
-			b.stop(errClosing)
-		}
-	}
 	s.mu.Unlock()
+	s.backgrounds.Close()
 	if already {
 		return nil
 	}
@@ -346,6 +344,7 @@ func (s *Server) Close(ctx context.Context) error {
 		s.servers.Close()
 		s.signIns.Close()
 		s.running.Wait()
+		s.backgrounds.Wait()
 		close(ended)
 	}()
 	select {
@@ -354,19 +353,4 @@ func (s *Server) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("tool host: calls are still being killed: %w", context.Cause(ctx))
 	}
-}
-
-// nothingRan returns the error for a call that did not begin: the caller may send it again,
-// also to another host.
-func nothingRan(message string, cause error) error {
-	e := fault.New(codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_NOT_STARTED, message)
-	e.Err = cause
-	return e
-}
-
-// unavailable returns the error for a request that may be sent again.
-func unavailable(message string, cause error) error {
-	e := fault.New(codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_UNSPECIFIED, message)
-	e.Err = cause
-	return e
 }

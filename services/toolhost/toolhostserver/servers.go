@@ -23,6 +23,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/dial"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
@@ -64,7 +65,7 @@ func (s *Server) DescribeServers(ctx context.Context, req *harnessv1.DescribeSer
 	run := mcpclient.Run{Namespace: req.GetNamespace(), Key: key, Workspace: req.GetWorkspace(), Sandbox: req.GetSandbox(), Local: req.GetLocal()}
 	described, err := s.servers.Describe(ctx, run, req.GetServers(), wait)
 	if err != nil {
-		return nil, unavailable(closingText, err)
+		return nil, toolhost.Unavailable(toolhost.Closing, err)
 	}
 	return &harnessv1.DescribeServersResponse{Servers: described}, nil
 }
@@ -132,7 +133,7 @@ func (s *Server) runServer(ctx context.Context, p mcpclient.Process) error {
 			cfg.Read = append(cfg.Read, program) // a local person has named it
 		}
 	}
-	_, support := s.confiner.find(ctx)
+	_, support := s.commands.Find(ctx)
 	level, err := sandbox.Choose(support, cfg)
 	switch {
 	case err != nil:
@@ -142,7 +143,7 @@ func (s *Server) runServer(ctx context.Context, p mcpclient.Process) error {
 	case level == sandbox.Off:
 		p.Notice("its process is not confined: the sandbox is off")
 	}
-	exit, err := s.runCommand(ctx, w, p.Run.Key, &harnessv1.Confinement{Level: level, Config: cfg}, process.Command{
+	exit, err := s.commands.Run(ctx, command.Request{Run: p.Run.Key, Workspace: w.Dir, Confinement: &harnessv1.Confinement{Level: level, Config: cfg}}, process.Command{
 		Line: p.Line, Stdin: p.Input, Output: p.Output, Errors: p.Errors, Environ: p.Environ,
 	})
 	switch {
@@ -189,10 +190,7 @@ func (s *Server) serverVariable(run mcpclient.Run, name string) (string, bool) {
 	if slices.Contains(s.config.Withheld, name) {
 		return "", false
 	}
-	var environ []string
-	if s.config.Environment != nil {
-		environ = s.config.Environment(ledger.RunName(run.Key))
-	}
+	environ := s.config.environ(run.Key)
 	if environ == nil && run.Local {
 		environ = os.Environ()
 	}
@@ -212,7 +210,7 @@ func variable(environ []string, name string) (string, bool) {
 // serverDialer returns what connects to the address of a server, which a local person allows by
 // naming it, and to others that its sign-in needs.
 func (s *Server) serverDialer(address string, local bool) *dial.Dialer {
-	dialer := &dial.Dialer{Allowed: s.confiner.private}
+	dialer := &dial.Dialer{Allowed: s.private}
 	if _, site, err := webtool.ParseURL(address); err == nil && local {
 		dialer.Allowed = append(slices.Clone(dialer.Allowed), sandbox.Host{Name: site.Name, Port: site.Port})
 	}

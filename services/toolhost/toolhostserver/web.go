@@ -11,7 +11,7 @@ func (s *Server) webClient(run string, call *harnessv1.WebCall) *webclient.Clien
 	if call == nil {
 		return nil
 	}
-	return &webclient.Client{Call: call, Operator: s.confiner.private, Variable: func(name string) (string, bool) {
+	return &webclient.Client{Call: call, Operator: s.private, Variable: func(name string) (string, bool) {
 		return s.serverVariable(mcpclient.Run{Key: run, Local: call.GetLocal()}, name)
 	}}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
@@ -84,7 +85,7 @@ func (s *Server) detached(ctx context.Context, f func(context.Context) error) er
 	s.mu.Lock()
 	if s.closing || s.draining {
 		s.mu.Unlock()
-		return nothingRan(closingText, nil)
+		return toolhost.NotStarted(toolhost.Closing, nil)
 	}
 	ended := make(chan error, 1)
 	s.running.Go(func() {
@@ -112,5 +113,5 @@ func (s *Server) detached(ctx context.Context, f func(context.Context) error) er
 	case err == nil, errors.As(err, &problem), errors.As(err, &field):
 		return err
 	}
-	return unavailable("the worktree: "+disk.Reason(err), err)
+	return toolhost.Unavailable("the worktree: "+disk.Reason(err), err)
 }

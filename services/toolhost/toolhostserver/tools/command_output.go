@@ -6,6 +6,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/background"
 )
 
 // CommandOutput is the name of the tool that reads the output of a background command.
@@ -52,7 +53,7 @@ func (a commandOutputArguments) timeLimit() time.Duration {
 }
 
 func commandOutput(ctx context.Context, env *Environment, a commandOutputArguments) Result {
-	out, err := env.Read(ctx, Read{ID: a.ID, Offset: int64(a.Offset), Limit: int64(min(outputBytes, env.Limits.ReadBytes)), Wait: a.wait()})
+	out, err := env.Read(ctx, background.Query{ID: a.ID, Offset: int64(a.Offset), Limit: int64(min(outputBytes, env.Limits.ReadBytes)), Wait: a.wait()})
 	switch {
 	case ctx.Err() != nil:
 		return Result{IsError: true, Interrupted: true}

@@ -9,6 +9,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
 )
 
 // RunCommand is the name of the tool that runs a command line.
@@ -114,7 +115,7 @@ func startCommand(ctx context.Context, env *Environment, a runCommandArguments) 
 
 // notConfined returns the result of a command that was not run, because it could not be
 // confined.
-func notConfined(exit Exit, output string) Result {
+func notConfined(exit command.Exit, output string) Result {
 	r := Failed(toolhost.AppendLine(output, fmt.Sprintf("The command was not run: the sandbox could not be set up (%s).", exit.Error)))
 	r.Unconfined = true
 	return r
@@ -123,7 +124,7 @@ func notConfined(exit Exit, output string) Result {
 const timeoutHint = "Everything that it started was killed. For more time set timeout_seconds."
 
 // exitNote returns the line that tells the model how a command ended.
-func exitNote(exit Exit) string {
+func exitNote(exit command.Exit) string {
 	note := fmt.Sprintf("[exit code %d", exit.Code)
 	if exit.Signal != 0 {
 		note += fmt.Sprintf(", killed by signal %d", exit.Signal)

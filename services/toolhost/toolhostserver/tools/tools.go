@@ -22,7 +22,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/background"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/webclient"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
@@ -45,12 +46,12 @@ type Environment struct {
 	Sync bool
 	// Command runs a command line in the workspace. All its processes are dead when it
 	// returns.
-	Command func(ctx context.Context, line string, output io.Writer) (Exit, error)
+	Command func(ctx context.Context, line string, output io.Writer) (command.Exit, error)
 	// Start starts a background command and returns when it has begun. It is killed at the
 	// limit; 0 means none.
-	Start func(ctx context.Context, line string, limit time.Duration) (Launch, error)
+	Start func(ctx context.Context, line string, limit time.Duration) (background.Launch, error)
 	// Read reads the output of a background command.
-	Read func(ctx context.Context, r Read) (Output, error)
+	Read func(ctx context.Context, q background.Query) (background.Output, error)
 	// Stop kills a background command, and returns how it ended when nothing of it is
 	// running. If there is none, end is empty and known has those that there are.
 	Stop func(ctx context.Context, id string) (end string, known []string, err error)
@@ -60,39 +61,6 @@ type Environment struct {
 	Skill func(name, path string) Result
 	// Web sends the requests of the web tools; nil for calls of other tools.
 	Web *webclient.Client
-}
-
-// Launch is a background command that has begun.
-type Launch struct {
-	// Command describes it; nil if it was not started.
-	Command *harnessv1.BackgroundCommand
-	// Refused is why none is started; empty for another reason.
-	Refused string
-	// Interrupted reports that the call was stopped before it had begun.
-	Interrupted bool
-	// Exit is why it has not begun; its level is that at which it runs.
-	Exit Exit
-}
-
-// Read is which output of a background command to read.
-type Read struct {
-	ID string
-	// Offset is the first byte, Limit the maximum number of bytes.
-	Offset, Limit int64
-	// Wait is how long to wait for output if there is none.
-	Wait time.Duration
-}
-
-// Output is what was read of the output of a background command.
-type Output struct {
-	// Unknown reports that there is no such command; Known has those that there are.
-	Unknown bool
-	Known   []string
-	Text    string
-	// Next is the offset after Text. Left bytes follow it, and Dropped bytes were not kept.
-	Next, Left, Dropped int64
-	// End is how the command ended; empty while it runs.
-	End string
 }
 
 // Result is the effect of a call.
@@ -191,16 +159,4 @@ func All() []Tool {
 		tools[i] = r.tool
 	}
 	return tools
-}
-
-// Exit describes how a command ended, and at which level it ran.
-type Exit struct {
-	process.Exit
-	Level harnessv1.SandboxLevel
-	// Refused returns what the sandbox has kept the command from, judged by its output; nil if it
-	// was not confined.
-	Refused func(output string) string
-	// RefusedHosts is what the proxy of the command refused, and how to ask for it; empty
-	// for nothing.
-	RefusedHosts string
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
 )
 
 // Cmd examines a mesh through its bus, and a machine without one for runs in one
@@ -65,7 +65,7 @@ type sandboxRow struct {
 
 // examineSandbox tries how far commands can be confined on this machine.
 func examineSandbox(ctx context.Context) sandboxRow {
-	s := toolhostserver.ProbeSandbox(ctx)
+	s := command.Probe(ctx)
 	return sandboxRow{Level: sandbox.Name(s.GetLevel()), LandlockABI: s.GetLandlockAbi(), Reason: s.GetReason()}
 }
 

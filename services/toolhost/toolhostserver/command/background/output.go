@@ -1,4 +1,4 @@
-package toolhostserver
+package background
 
 import (
 	"crypto/sha256"
@@ -26,18 +26,33 @@ type output struct {
 	grown chan struct{}
 }
 
-// outputPath returns the file for the output of a background command of a run.
-func (s *Server) outputPath(run, id string) string {
-	return filepath.Join(s.outputFolder(run), id)
-}
+// outputs is the folder with the outputs of background commands, a folder for each run.
+type outputs string
 
-func (s *Server) outputFolder(run string) string {
+// folder returns the folder for the outputs of a run.
+func (o outputs) folder(run string) string {
 	sum := sha256.Sum256([]byte(run))
-	return filepath.Join(s.config.Dir, outputsFolder, hex.EncodeToString(sum[:8]))
+	return filepath.Join(string(o), hex.EncodeToString(sum[:8]))
 }
 
-// outputsFolder is the folder with the outputs of background commands, next to the ledger.
-const outputsFolder = "output"
+// path returns the file for the output of a background command of a run.
+func (o outputs) path(run, id string) string { return filepath.Join(o.folder(run), id) }
+
+// keep removes the outputs of all runs but some.
+func (o outputs) keep(runs []string) error {
+	kept := make(map[string]bool)
+	for _, run := range runs {
+		kept[filepath.Base(o.folder(run))] = true
+	}
+	folders, _ := os.ReadDir(string(o)) // missing without a background command
+	var failure error
+	for _, folder := range folders {
+		if !kept[folder.Name()] {
+			failure = errors.Join(failure, os.RemoveAll(filepath.Join(string(o), folder.Name())))
+		}
+	}
+	return failure
+}
 
 func openOutput(path string) (*output, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -128,25 +143,4 @@ func wholeLines(data []byte) []byte {
 		}
 	}
 	return data
-}
-
-// removeOutputs removes the outputs of runs that have no background commands in the ledger.
-func (s *Server) removeOutputs() error {
-	runs, err := s.ledger.BackgroundRuns()
-	if err != nil {
-		return err
-	}
-	kept := make(map[string]bool)
-	for _, run := range runs {
-		kept[filepath.Base(s.outputFolder(run))] = true
-	}
-	dir := filepath.Join(s.config.Dir, outputsFolder)
-	folders, _ := os.ReadDir(dir) // missing without a background command
-	var failure error
-	for _, folder := range folders {
-		if !kept[folder.Name()] {
-			failure = errors.Join(failure, os.RemoveAll(filepath.Join(dir, folder.Name())))
-		}
-	}
-	return failure
 }

@@ -1,4 +1,4 @@
-package toolhostserver
+package command
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -22,6 +23,13 @@ type network struct {
 	net, owner *os.File
 	// enter is nsenter, with which users other than root join it.
 	enter string
+}
+
+// networks are those of the runs with background commands, by the key of the run. Many goroutines may
+// use them.
+type networks struct {
+	mu    sync.Mutex
+	byRun map[string]*network
 }
 
 // errNoNetwork: a command has no separate network that others could join.
@@ -78,46 +86,50 @@ func (n *network) close() {
 	}
 }
 
-// shareNetwork makes the network of a background command that of its run, unless the run has
-// one.
-func (s *Server) shareNetwork(run string, b process.Begun) {
-	n, err := openNetwork(b)
+// share makes the network of a command that has begun that of its run, unless the run has one.
+func (n *networks) share(run string, b process.Begun) error {
+	opened, err := openNetwork(b)
 	if err != nil {
-		s.log.Debug("network of a background command cannot be joined", "error", err)
-		return
+		return err
 	}
-	s.mu.Lock()
-	if s.networks[run] == nil && len(s.backgrounds[run]) > 0 {
-		s.networks[run], n = n, nil
+	n.mu.Lock()
+	if n.byRun == nil {
+		n.byRun = make(map[string]*network)
 	}
-	s.mu.Unlock()
-	n.close()
+	if n.byRun[run] == nil {
+		n.byRun[run], opened = opened, nil
+	}
+	n.mu.Unlock()
+	opened.close()
+	return nil
 }
 
-// closeNetwork forgets the network of a run. The caller has locked mu.
-func (s *Server) closeNetwork(run string) {
-	s.networks[run].close()
-	delete(s.networks, run)
+// unshare forgets the network of a run.
+func (n *networks) unshare(run string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.byRun[run].close()
+	delete(n.byRun, run)
 }
 
-// networkOf returns a copy of the network of a run, nil if it has none.
-func (s *Server) networkOf(run string) *network {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := s.networks[run]
-	if n == nil {
+// of returns a copy of the network of a run, nil if it has none.
+func (n *networks) of(run string) *network {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	shared := n.byRun[run]
+	if shared == nil {
 		return nil
 	}
-	net, err := unix.FcntlInt(n.net.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	net, err := unix.FcntlInt(shared.net.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return nil
 	}
-	owner, err := unix.FcntlInt(n.owner.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	owner, err := unix.FcntlInt(shared.owner.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		_ = unix.Close(net)
 		return nil
 	}
-	return &network{net: os.NewFile(uintptr(net), "net"), owner: os.NewFile(uintptr(owner), "owner"), enter: n.enter}
+	return &network{net: os.NewFile(uintptr(net), "net"), owner: os.NewFile(uintptr(owner), "owner"), enter: shared.enter}
 }
 
 // unshareNetwork is the argument of bubblewrap for a separate network.

@@ -1,4 +1,4 @@
-package toolhostserver
+package command
 
 import (
 	"crypto/sha256"
