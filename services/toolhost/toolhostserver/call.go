@@ -12,13 +12,12 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient"
 )
 
 // Causes for stopping a call.
 var (
 	errCancelled = errors.New("the call was cancelled")
-	errClosing   = mcpclient.ErrHostCloses
+	errClosing   = toolhost.ErrHostCloses
 	errTimeout   = errors.New("the call took too long")
 )
 

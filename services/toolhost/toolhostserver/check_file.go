@@ -10,13 +10,14 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
 // CheckFile describes a file. Only a regular file inside the workspace exists; for others
 // the response has the reason. The error is UNAVAILABLE if the file cannot be read to its
 // end in time.
 func (s *Server) CheckFile(ctx context.Context, req *harnessv1.CheckFileRequest) (*harnessv1.CheckFileResponse, error) {
-	if err := checkWorkspacePath(req.GetWorkspace()); err != nil {
+	if err := workspace.CheckPath(req.GetWorkspace()); err != nil {
 		return nil, err
 	}
 	if req.GetPath() == "" {

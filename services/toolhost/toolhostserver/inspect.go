@@ -6,6 +6,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/git"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
 // InspectWorkspace returns the number of changed files and the current instruction files.
@@ -16,7 +17,7 @@ func (s *Server) InspectWorkspace(ctx context.Context, req *harnessv1.InspectWor
 	if err != nil {
 		return nil, err
 	}
-	if err := checkWorkspacePath(req.GetWorkspace()); err != nil {
+	if err := workspace.CheckPath(req.GetWorkspace()); err != nil {
 		return nil, err
 	}
 	paths, err := s.ledger.Changes(run)

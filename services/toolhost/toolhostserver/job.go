@@ -2,15 +2,11 @@ package toolhostserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"runtime/debug"
-	"strings"
 	"time"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
@@ -23,6 +19,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcp"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
@@ -80,7 +77,7 @@ func newJob(req callRequest, field, id string) (*job, error) {
 	if err := ledger.CheckName(field, id); err != nil {
 		return nil, err
 	}
-	if err := checkWorkspacePath(req.GetWorkspace()); err != nil {
+	if err := workspace.CheckPath(req.GetWorkspace()); err != nil {
 		return nil, err
 	}
 	if t := req.GetTimeout(); t != nil && (t.CheckValid() != nil || t.AsDuration() < 0) {
@@ -130,6 +127,20 @@ func (s *Server) toolJob(req *harnessv1.ExecuteToolRequest) (*job, error) {
 		return effect{response: executed(r, time.Since(begin)), interrupted: r.Interrupted, changed: r.Changed}
 	}
 	return j, nil
+}
+
+// serverJob makes the job of a call of a server's tool.
+func (s *Server) serverJob(j *job, req *harnessv1.ExecuteToolRequest) {
+	c := req.GetMcp()
+	j.facts = toolhost.Call{Idempotent: mcp.Idempotent(c), ForeignLedger: s.isForeign(req.GetLedgerId())}
+	j.reject = func() ledger.Response { return nil }
+	if c.GetServer().GetCommand() != "" && req.GetWorkspace() != "" {
+		j.watch = s.guard.Start
+	}
+	j.execute = func(ctx context.Context, _ *guard.Watch) effect {
+		resp, interrupted := s.servers.Call(ctx, mcp.Call{ExecuteToolRequest: req, Key: j.key, Run: j.run, Output: j.output})
+		return effect{response: resp, interrupted: interrupted}
+	}
 }
 
 // runTool runs a tool in the workspace of the request.
@@ -201,22 +212,4 @@ func noResult(key string, o harnessv1.ToolOutcome, duration time.Duration) ledge
 		resp.Duration = durationpb.New(duration)
 	}
 	return resp
-}
-
-var errNotAbsolute = errors.New("it is not an absolute path")
-
-// checkWorkspacePath returns an error for a path that no workspace can have.
-func checkWorkspacePath(dir string) error {
-	if !filepath.IsAbs(dir) || strings.ContainsRune(dir, 0) {
-		return workspaceUnusable(dir, errNotAbsolute)
-	}
-	return nil
-}
-
-func workspaceUnusable(dir string, cause error) error {
-	e := fault.New(codes.InvalidArgument, harnessv1.ErrorReason_ERROR_REASON_WORKSPACE_UNUSABLE,
-		fmt.Sprintf("workspace %q cannot be used: %s; name an existing folder that the tool host can read", dir, disk.Reason(cause)),
-		"workspace", dir)
-	e.Err = cause
-	return e
 }

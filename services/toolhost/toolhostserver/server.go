@@ -10,7 +10,7 @@
 //   - worktree: the worktrees of sub-agents, and their merges
 //   - command: the commands of runs, how they are confined, and what they reach; its package
 //     background has those that outlive their call, process what starts and kills them
-//   - mcpclient: servers of tools
+//   - mcp: servers of tools, and what they may have of this machine; mcpclient is their client
 //   - workspace and guard: files of a workspace, and what a call must not change in them
 //
 // The tools are in package tools, one file each. A call is an entry of a durable ledger,
@@ -68,8 +68,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/git"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient/signin"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcp"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/worktree"
@@ -206,8 +205,7 @@ type Server struct {
 	git         *git.Git
 	backgrounds *background.Commands
 	worktrees   *worktree.Worktrees
-	servers     *mcpclient.Servers
-	signIns     *signin.SignIns
+	servers     *mcp.Servers
 
 	// running counts the goroutines of calls; Close waits for them.
 	running sync.WaitGroup
@@ -275,8 +273,11 @@ func New(config Config) (*Server, error) {
 	s.backgrounds = background.New(background.Config{
 		Dir: config.Dir, Entries: s.ledger, Commands: s.commands, Guard: guard, Open: s.openWorkspace, KillFormer: s.former.kill, Logger: config.Logger,
 	})
-	s.signIns = signin.New(signin.Config{Dir: config.Tokens, Dialer: s.serverDialer, Logger: s.log})
-	s.servers = s.newServers()
+	s.servers = mcp.New(mcp.Config{
+		Dir: config.Dir, Tokens: config.Tokens, LedgerID: l.ID, Withheld: config.Withheld, Services: config.Services, Remote: config.Remote,
+		Idle: config.ServerIdle, Private: s.private, Environ: config.environ, Commands: s.commands, Open: s.openWorkspace,
+		ResultBytes: config.Limits.ResultBytes, Logger: config.Logger,
+	})
 	s.running.Go(func() { s.commands.Tidy(s.closed) })
 	return s, nil
 }
@@ -342,7 +343,6 @@ func (s *Server) Close(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
 		s.servers.Close()
-		s.signIns.Close()
 		s.running.Wait()
 		s.backgrounds.Wait()
 		close(ended)

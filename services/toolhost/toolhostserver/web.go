@@ -2,7 +2,6 @@ package toolhostserver
 
 import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/webclient"
 )
 
@@ -12,6 +11,6 @@ func (s *Server) webClient(run string, call *harnessv1.WebCall) *webclient.Clien
 		return nil
 	}
 	return &webclient.Client{Call: call, Operator: s.private, Variable: func(name string) (string, bool) {
-		return s.serverVariable(mcpclient.Run{Key: run, Local: call.GetLocal()}, name)
+		return s.servers.Variable(run, call.GetLocal(), name)
 	}}
 }

@@ -24,7 +24,7 @@ func (s *Server) MakeWorktree(ctx context.Context, req *harnessv1.MakeWorktreeRe
 			return nil, err
 		}
 	}
-	if err := checkWorkspacePath(req.GetWorkspace()); err != nil {
+	if err := workspace.CheckPath(req.GetWorkspace()); err != nil {
 		return nil, err
 	}
 	resp := &harnessv1.MakeWorktreeResponse{}

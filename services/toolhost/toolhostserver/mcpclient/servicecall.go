@@ -17,12 +17,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
+	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient/signin"
 )
-
-// ErrHostCloses is the cause of the end of a call whose tool host closes. A service that remembers
-// keys receives no Cancel then: the next host asks for its result.
-var ErrHostCloses = errors.New("the tool host is closing")
 
 // errNoResult: the stream of a call ended without a result.
 var errNoResult = errors.New("the stream ended without a result")
@@ -60,7 +57,7 @@ func (s *session) callService(ctx, bounded context.Context, conn *connection, c 
 		return s.serviceResult(ctx, conn, c, e)
 	case <-bounded.Done():
 	}
-	if c.GetRemembered() && errors.Is(context.Cause(ctx), ErrHostCloses) {
+	if c.GetRemembered() && errors.Is(context.Cause(ctx), toolhost.ErrHostCloses) {
 		return Result{Interrupted: true}
 	}
 	stopped, e := conn.service.cancel(outgoing, c.Key, ends)

@@ -1,4 +1,4 @@
-package toolhostserver
+package mcp
 
 import (
 	"context"
@@ -21,8 +21,8 @@ import (
 // signInTimeout bounds a half of a sign-in.
 const signInTimeout = 60 * time.Second
 
-// StartServerSignIn begins a sign-in at a server.
-func (s *Server) StartServerSignIn(ctx context.Context, req *harnessv1.StartServerSignInRequest) (*harnessv1.StartServerSignInResponse, error) {
+// StartSignIn begins a sign-in at a server.
+func (s *Servers) StartSignIn(ctx context.Context, req *harnessv1.StartServerSignInRequest) (*harnessv1.StartServerSignInResponse, error) {
 	account, err := s.accountOf(req.GetNamespace(), req.GetSubject(), req.GetLocal())
 	if err != nil {
 		return nil, err
@@ -34,12 +34,12 @@ func (s *Server) StartServerSignIn(ctx context.Context, req *harnessv1.StartServ
 		return nil, notSignedIn(req.GetSubject(), err)
 	}
 	return &harnessv1.StartServerSignInResponse{Start: &harnessv1.SignInStart{
-		AuthorizationUrl: begun.Address, State: begun.State, LedgerId: s.LedgerID(), Valid: durationpb.New(signin.Valid),
+		AuthorizationUrl: begun.Address, State: begun.State, LedgerId: s.config.LedgerID, Valid: durationpb.New(signin.Valid),
 	}}, nil
 }
 
-// FinishServerSignIn completes a sign-in.
-func (s *Server) FinishServerSignIn(ctx context.Context, req *harnessv1.FinishServerSignInRequest) (*harnessv1.FinishServerSignInResponse, error) {
+// FinishSignIn completes a sign-in.
+func (s *Servers) FinishSignIn(ctx context.Context, req *harnessv1.FinishServerSignInRequest) (*harnessv1.FinishServerSignInResponse, error) {
 	if err := ledger.CheckName("namespace", req.GetNamespace()); err != nil {
 		return nil, err
 	}
@@ -53,8 +53,8 @@ func (s *Server) FinishServerSignIn(ctx context.Context, req *harnessv1.FinishSe
 	return &harnessv1.FinishServerSignInResponse{State: signInState(state)}, nil
 }
 
-// DescribeServerSignIn returns whether there is a token for a server.
-func (s *Server) DescribeServerSignIn(_ context.Context, req *harnessv1.DescribeServerSignInRequest) (*harnessv1.DescribeServerSignInResponse, error) {
+// DescribeSignIn returns whether there is a token for a server.
+func (s *Servers) DescribeSignIn(req *harnessv1.DescribeServerSignInRequest) (*harnessv1.DescribeServerSignInResponse, error) {
 	account, err := s.accountOf(req.GetNamespace(), req.GetSubject(), req.GetLocal())
 	if err != nil {
 		return nil, err
@@ -66,8 +66,8 @@ func (s *Server) DescribeServerSignIn(_ context.Context, req *harnessv1.Describe
 	return &harnessv1.DescribeServerSignInResponse{State: signInState(state)}, nil
 }
 
-// EndServerSignIn removes the token for a server.
-func (s *Server) EndServerSignIn(ctx context.Context, req *harnessv1.EndServerSignInRequest) (*harnessv1.EndServerSignInResponse, error) {
+// EndSignIn removes the token for a server.
+func (s *Servers) EndSignIn(ctx context.Context, req *harnessv1.EndServerSignInRequest) (*harnessv1.EndServerSignInResponse, error) {
 	account, err := s.accountOf(req.GetNamespace(), req.GetSubject(), req.GetLocal())
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (s *Server) EndServerSignIn(ctx context.Context, req *harnessv1.EndServerSi
 }
 
 // accountOf returns the account that a request names.
-func (s *Server) accountOf(namespace string, subject *harnessv1.SignInSubject, local bool) (signin.Account, error) {
+func (s *Servers) accountOf(namespace string, subject *harnessv1.SignInSubject, local bool) (signin.Account, error) {
 	if err := ledger.CheckName("namespace", namespace); err != nil {
 		return signin.Account{}, err
 	}
@@ -97,7 +97,7 @@ func (s *Server) accountOf(namespace string, subject *harnessv1.SignInSubject, l
 			if !local {
 				return "", false
 			}
-			return variable(os.Environ(), name)
+			return lookUp(os.Environ(), name)
 		})
 	})
 	if err != nil {

@@ -1,0 +1,72 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient"
+)
+
+// run runs the process of a server, confined as the commands of its run are.
+func (s *Servers) run(ctx context.Context, p mcpclient.Process) error {
+	defer func() { _ = p.Input.Close() }()
+	dir := p.Run.Workspace
+	if dir == "" {
+		dir = filepath.Join(s.config.Dir, "servers", "empty")
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	w, err := s.config.Open(dir)
+	if err != nil {
+		return fmt.Errorf("the workspace cannot be used: %s", disk.Reason(err))
+	}
+	defer w.Close()
+	cfg := proto.CloneOf(p.Run.Sandbox)
+	if cfg == nil {
+		cfg = &harnessv1.SandboxConfig{}
+	}
+	if p.Server.GetNetwork() != nil {
+		cfg.Network = p.Server.GetNetwork()
+	}
+	if program, err := exec.LookPath(p.Server.GetCommand()); err == nil && p.Run.Local && filepath.IsAbs(program) {
+		if program, err = filepath.EvalSymlinks(program); err == nil {
+			cfg.Read = append(cfg.Read, program) // a local person has named it
+		}
+	}
+	_, support := s.config.Commands.Find(ctx)
+	level, err := sandbox.Choose(support, cfg)
+	switch {
+	case err != nil:
+		return fmt.Errorf("it cannot be confined: %w", err)
+	case level == sandbox.Off && !p.Run.Local:
+		return errors.New("it would not be confined, and no local person has named it: use a tool host with a sandbox")
+	case level == sandbox.Off:
+		p.Notice("its process is not confined: the sandbox is off")
+	}
+	exit, err := s.config.Commands.Run(ctx, command.Request{Run: p.Run.Key, Workspace: w.Dir, Confinement: &harnessv1.Confinement{Level: level, Config: cfg}}, process.Command{
+		Line: p.Line, Stdin: p.Input, Output: p.Output, Errors: p.Errors, Environ: p.Environ,
+	})
+	switch {
+	case err != nil:
+		return err
+	case exit.Unconfined:
+		return fmt.Errorf("it cannot be confined: %s", exit.Error)
+	case exit.Error != "":
+		return errors.New(exit.Error)
+	case exit.Code == 127:
+		return fmt.Errorf("the program %s was not found: install it, or write its path", p.Server.GetCommand())
+	}
+	return nil
+}
