@@ -11,11 +11,11 @@ import (
 // Controls reports whether a character controls a terminal, C1 controls included, or
 // overrides the order in which the text around it reads. Marks of the direction of one
 // word do not. White space of ASCII counts.
-func Controls(r rune) bool { return unicode.IsControl(r) || Reorders(r) }
+func Controls(r rune) bool { return unicode.IsControl(r) || reorders(r) }
 
-// Reorders reports whether a character overrides the order in which the text around it
+// reorders reports whether a character overrides the order in which the text around it
 // reads, or ends a line without being a line feed.
-func Reorders(r rune) bool {
+func reorders(r rune) bool {
 	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' || r == '\u2028' || r == '\u2029'
 }
 

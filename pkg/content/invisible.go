@@ -16,7 +16,7 @@ func invisible(r rune) bool {
 
 // withoutInvisible returns text without invisible characters that change nothing for a reader.
 // Those that a script or a sign needs stay, never two in a row: joiners, variation selectors and
-// marks of direction. text has no Reorders.
+// marks of direction. text has none that reorders.
 func withoutInvisible(text string) string {
 	if strings.IndexFunc(text, invisible) < 0 {
 		return text

@@ -168,7 +168,7 @@ func (t *Task) store(ctx context.Context, rec *harnessv1.Record) (uint64, error)
 		}
 	}
 	// A record that fits needs none of the measurements below: its snapshot is smaller.
-	if proto.Size(rec) <= min(runlog.MaxInline, spillSnapshot, MaxSnapshot) {
+	if proto.Size(rec) <= min(runlog.MaxInline, spillSnapshot, maxSnapshot) {
 		return t.cfg.Log.Append(ctx, rec)
 	}
 	if err := runlog.Spill(ctx, rec, put); err != nil {
@@ -179,13 +179,13 @@ func (t *Task) store(ctx context.Context, rec *harnessv1.Record) (uint64, error)
 			return 0, err
 		}
 	}
-	if s := rec.GetStep().GetSnapshot(); s != nil && proto.Size(s) > MaxSnapshot {
+	if s := rec.GetStep().GetSnapshot(); s != nil && proto.Size(s) > maxSnapshot {
 		if err := runlog.Shrink(ctx, s, put); err != nil {
 			return 0, err
 		}
 	}
-	if step := rec.GetStep(); step != nil && !endsRun(step) && proto.Size(step.GetSnapshot()) > MaxSnapshot {
-		return 0, fmt.Errorf("%d bytes exceed the limit of %d: %w", proto.Size(step.GetSnapshot()), MaxSnapshot, errSnapshotTooLarge)
+	if step := rec.GetStep(); step != nil && !endsRun(step) && proto.Size(step.GetSnapshot()) > maxSnapshot {
+		return 0, fmt.Errorf("%d bytes exceed the limit of %d: %w", proto.Size(step.GetSnapshot()), maxSnapshot, errSnapshotTooLarge)
 	}
 	return t.cfg.Log.Append(ctx, rec)
 }

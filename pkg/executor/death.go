@@ -12,9 +12,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// MaxDeaths is the number of workers that die while they work on one step after which
+// maxDeaths is the number of workers that die while they work on one step after which
 // its run is failed.
-const MaxDeaths = 3
+const maxDeaths = 3
 
 const (
 	// suspectDeaths is the number of deaths after which a step is suspected to cause them.
@@ -22,7 +22,7 @@ const (
 	// begins suspected steps in batches, and records their sizes. After a death in a batch
 	// its steps begin in batches of half the size, and only a step that was alone in its
 	// batch has caused it.
-	suspectDeaths = MaxDeaths - 1
+	suspectDeaths = maxDeaths - 1
 	// returnTime bounds the record of a stopping worker that it has put a step back.
 	returnTime = 2 * time.Second
 )
@@ -148,7 +148,7 @@ func (l *loop) putBack(ctx context.Context, d runlog.Delivery, task *Task) (lost
 	return false
 }
 
-// failDead fails a run whose step was in work when MaxDeaths workers died.
+// failDead fails a run whose step was in work when maxDeaths workers died.
 func (l *loop) failDead(ctx context.Context, task *Task) error {
 	return l.commit(ctx, task, task.failure(harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON, fmt.Sprintf(
 		"%d workers died while they worked on this step (%s): find out why they ended, for example OOMKilled; then `harness resume %s` tries again",

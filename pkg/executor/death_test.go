@@ -71,7 +71,7 @@ func TestThreeDeathsArePoison(t *testing.T) {
 		t.Run(executor, func(t *testing.T) {
 			b := newBed(t)
 			e := b.step(executor)
-			for n := range uint64(MaxDeaths) {
+			for n := range uint64(maxDeaths) {
 				if _, d := b.take(t.Context(), executorFunc{executor, dies.f}, e, n+1); d.calls() != silent {
 					t.Fatalf("the dead worker said %s", d.calls())
 				}
@@ -80,7 +80,7 @@ func TestThreeDeathsArePoison(t *testing.T) {
 			_, d := b.take(t.Context(), executorFunc{executor, func(context.Context, *Task) (*harnessv1.Outcome, error) {
 				t.Error("a fourth worker executed the step")
 				return nil, errors.New("executed")
-			}}, e, MaxDeaths+1)
+			}}, e, maxDeaths+1)
 			records := b.tail(1)
 			step := records[len(records)-1].GetStep()
 			failed := step.GetTurnComplete().GetError()
@@ -127,7 +127,7 @@ func TestEndsThatAreNoDeaths(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t)
 			e := b.step("turn")
-			for n := range uint64(MaxDeaths) {
+			for n := range uint64(maxDeaths) {
 				ctx, stop := context.WithCancel(t.Context())
 				l, _ := b.take(ctx, executorFunc{"turn", func(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
 					if c.stops {
@@ -144,7 +144,7 @@ func TestEndsThatAreNoDeaths(t *testing.T) {
 					defer stop()
 				}
 			}
-			if _, d := b.take(t.Context(), executorFunc{"turn", passesOn}, e, MaxDeaths+1); d.calls() != acked {
+			if _, d := b.take(t.Context(), executorFunc{"turn", passesOn}, e, maxDeaths+1); d.calls() != acked {
 				t.Errorf("said %s", d.calls())
 			}
 			b.wantTaken(c.taken...)

@@ -13,7 +13,7 @@
 //     newest record is still its own.
 //   - An error or a panic of an executor is stored as a record. After MaxFailures of
 //     them at one step the run fails as poison.
-//   - A step that was in work when MaxDeaths workers died, and that completed nothing in
+//   - A step that was in work when maxDeaths workers died, and that completed nothing in
 //     between, fails its run as poison too. A worker that takes a step over asks whether
 //     the one before lives (runlog.Witness), and counts its death in the journal. A worker
 //     that puts a step back, that stops in order or that lost the bus has not died.
@@ -43,17 +43,17 @@ import (
 // MaxFailures is the number of errors at one step after which a run is failed.
 const MaxFailures = 5
 
-// ErrRetry marks an error that is not the step's fault: something that the executor
+// errRetry marks an error that is not the step's fault: something that the executor
 // needs is unavailable. The step is put back, and the error does not count.
-var ErrRetry = errors.New("unavailable")
+var errRetry = errors.New("unavailable")
 
-// Retry marks err with ErrRetry.
-func Retry(op string, err error) error { return fmt.Errorf("%s: %w: %w", op, ErrRetry, err) }
+// Retry marks err with errRetry.
+func Retry(op string, err error) error { return fmt.Errorf("%s: %w: %w", op, errRetry, err) }
 
 // Bounds of a snapshot.
 const (
-	// MaxSnapshot is the size in encoded bytes above which a run fails.
-	MaxSnapshot = 64 << 10
+	// maxSnapshot is the size in encoded bytes above which a run fails.
+	maxSnapshot = 64 << 10
 	// spillSnapshot is the size above which the largest texts of a snapshot move to
 	// blobs.
 	spillSnapshot = 16 << 10

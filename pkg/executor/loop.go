@@ -174,7 +174,7 @@ func (l *loop) handle(ctx context.Context, d *stepDelivery) telemetry.Outcome {
 	}
 	failpoint.Hit(l.x.Name(), "received")
 	task := newTask(l, d, journal)
-	if l.countDeath(ctx, task, pastOf(journal), logger); task.deaths >= MaxDeaths {
+	if l.countDeath(ctx, task, pastOf(journal), logger); task.deaths >= maxDeaths {
 		return l.finish(ctx, d, task, l.failDead(ctx, task), logger)
 	}
 	ctx, span := l.span(ctx, task)

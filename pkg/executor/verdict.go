@@ -28,7 +28,7 @@ func verdictOf(err error, stops bool) verdict {
 		return fencedOff
 	case stops, errors.Is(err, errStopping):
 		return stopping
-	case errors.Is(err, runlog.ErrUnavailable), errors.Is(err, ErrRetry):
+	case errors.Is(err, runlog.ErrUnavailable), errors.Is(err, errRetry):
 		return unavailable
 	}
 	return failed

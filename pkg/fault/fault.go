@@ -18,8 +18,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Domain is the domain of every ErrorInfo of this program.
-const Domain = "harnessmesh"
+// domain is the domain of every ErrorInfo of this program.
+const domain = "harnessmesh"
 
 // Error is an error that a caller can act on.
 type Error struct {
@@ -71,7 +71,7 @@ func Status(err error) (st *status.Status, known bool) {
 		st := status.New(e.Code, e.Message)
 		info := &errdetails.ErrorInfo{
 			Reason:   ReasonName(e.Reason),
-			Domain:   Domain,
+			Domain:   domain,
 			Metadata: e.metadata(),
 		}
 		if with, err := st.WithDetails(info); err == nil {

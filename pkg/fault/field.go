@@ -125,7 +125,7 @@ func FieldOf(err error) *FieldError {
 // infoOf returns the ErrorInfo of this domain in a status, nil if it has none.
 func infoOf(st *status.Status) *errdetails.ErrorInfo {
 	for _, detail := range st.Details() {
-		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetDomain() == Domain {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetDomain() == domain {
 			return info
 		}
 	}

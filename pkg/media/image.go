@@ -37,9 +37,9 @@ func checkImage(ctx context.Context, m *harnessv1.Media, data []byte) (*harnessv
 	switch {
 	case config.Width <= 0 || config.Height <= 0:
 		return nil, nil, fmt.Errorf("the image has no pixels (%d×%d)", config.Width, config.Height)
-	case pixels > MaxPixels:
+	case pixels > maxPixels:
 		return nil, nil, fmt.Errorf("the image has %d×%d pixels, %d megapixels; expected at most %d; scale it down first",
-			config.Width, config.Height, (pixels+500_000)/1_000_000, MaxPixels/1_000_000)
+			config.Width, config.Height, (pixels+500_000)/1_000_000, maxPixels/1_000_000)
 	}
 	if err := decoding.Acquire(ctx, pixels); err != nil { // it waits for other images only
 		return nil, nil, err

@@ -37,8 +37,8 @@ import (
 const (
 	// MaxData bounds what Check reads, in bytes.
 	MaxData = 20 << 20
-	// MaxPixels bounds the pixels of an image before it is decoded.
-	MaxPixels = 50_000_000
+	// maxPixels bounds the pixels of an image before it is decoded.
+	maxPixels = 50_000_000
 	// MaxSide bounds the longer side of an image as it is stored, in pixels.
 	MaxSide = 2000
 	// MaxImage bounds an image as it is stored, in bytes.
@@ -47,8 +47,8 @@ const (
 	MaxPages = 100
 	// MaxParts bounds the images and documents of one message.
 	MaxParts = 20
-	// MaxName bounds the name of a file, in bytes.
-	MaxName = 128
+	// maxName bounds the name of a file, in bytes.
+	maxName = 128
 )
 
 // Media types.
@@ -115,7 +115,7 @@ func CheckContext(ctx context.Context, name string, data []byte) (*harnessv1.Med
 }
 
 // cleanName returns a name that fits into a line.
-func cleanName(name string) string { return content.Cut(content.OneLine(name), MaxName) }
+func cleanName(name string) string { return content.Cut(content.OneLine(name), maxName) }
 
 // checkPDF returns the number of pages.
 func checkPDF(data []byte) (int, error) {

@@ -16,8 +16,8 @@ var RequestRoom = Room{Bytes: MaxRequest, Items: DefaultItems}
 // itemBytes is the part of a request's bytes that an image or a page is of its items.
 const itemBytes = MaxRequest / DefaultItems
 
-// RoomOf returns the room that an image or document needs.
-func RoomOf(m *harnessv1.Media) Room {
+// roomOf returns the room that an image or document needs.
+func roomOf(m *harnessv1.Media) Room {
 	n := Room{Bytes: (Bytes(m) + 2) / 3 * 4, Items: 1}
 	if IsDocument(m) {
 		n.Items = uint64(max(m.GetPages(), 1))
@@ -30,7 +30,7 @@ func MessageRoom(m *harnessv1.Message) Room {
 	var n Room
 	for _, p := range m.GetParts() {
 		if file := p.GetMedia(); file != nil {
-			n = n.Plus(RoomOf(file))
+			n = n.Plus(roomOf(file))
 		}
 	}
 	return n

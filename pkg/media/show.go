@@ -115,7 +115,7 @@ func window(messages []*harnessv1.Message, takes Takes) []state {
 			if media == nil {
 				continue
 			}
-			n, at := RoomOf(media), len(states)
+			n, at := roomOf(media), len(states)
 			switch {
 			case IsDocument(media) && !takes.Documents, !IsDocument(media) && !takes.Images:
 				states, needs = append(states, refused), append(needs, Room{})

@@ -9,8 +9,8 @@ import (
 
 // Defaults of ModelConfig's retry fields, for a config that leaves them unset.
 const (
-	// DefaultMaxTries includes the first try.
-	DefaultMaxTries = 5
+	// defaultMaxTries includes the first try.
+	defaultMaxTries = 5
 	// DefaultBackoffInitial is the wait before the second try.
 	DefaultBackoffInitial = 500 * time.Millisecond
 	// DefaultBackoffMax is the longest wait without a request of the provider.
@@ -38,7 +38,7 @@ func Next(cfg *harnessv1.ModelConfig, try uint32, err *Error, random float64) (w
 	if err == nil {
 		err = &Error{Retryable: true, RetryAfter: -1}
 	}
-	tries := uint32(DefaultMaxTries)
+	tries := uint32(defaultMaxTries)
 	if cfg.GetMaxTries() > 0 {
 		tries = cfg.GetMaxTries()
 	}

@@ -2,9 +2,9 @@ package progress
 
 import harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 
-// MaxIdleCompactions is the number of compactions in a row without new outcomes after which
+// maxIdleCompactions is the number of compactions in a row without new outcomes after which
 // the agent receives TooLargeText.
-const MaxIdleCompactions = 3
+const maxIdleCompactions = 3
 
 // Compacted takes into account that the view of a run has changed: the agent may have to read
 // results again that the view no longer shows. It restarts the window of the stall and the calls in which loops
@@ -39,7 +39,7 @@ func Compacted(t *harnessv1.ProgressTracker, d *harnessv1.DoomLoop) {
 // MustTellTooLarge reports whether the agent is to receive TooLargeText: once in a segment,
 // after three compactions in a row between which it only repeated itself.
 func MustTellTooLarge(t *harnessv1.ProgressTracker) bool {
-	return t.GetIdleCompactions() >= MaxIdleCompactions && !t.GetToldTooLarge()
+	return t.GetIdleCompactions() >= maxIdleCompactions && !t.GetToldTooLarge()
 }
 
 // TooLargeText returns the text for the model about material that does not fit.

@@ -22,12 +22,12 @@ func CountContent(q *harnessv1.QualityState, tool string, result *harnessv1.Cont
 	if blob := result.GetBlob(); blob != nil {
 		chars = blob.GetSize()
 	}
-	CountResult(q.GetResults(), tool, chars)
+	countResult(q.GetResults(), tool, chars)
 }
 
-// CountResult adds a result of a tool to the figures of a segment. chars is its length in code
+// countResult adds a result of a tool to the figures of a segment. chars is its length in code
 // points.
-func CountResult(f *harnessv1.ToolResultFigures, tool string, chars uint64) {
+func countResult(f *harnessv1.ToolResultFigures, tool string, chars uint64) {
 	f.Calls++
 	f.Chars += chars
 	if chars > f.GetLargestChars() || f.GetLargestTool() == "" {

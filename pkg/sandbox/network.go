@@ -33,8 +33,8 @@ type Host struct {
 	Port uint16
 }
 
-// Matches reports whether h is the host with a name that NormalName has returned, at a port.
-func (h Host) Matches(name string, port uint16) bool {
+// matches reports whether h is the host with a name that NormalName has returned, at a port.
+func (h Host) matches(name string, port uint16) bool {
 	if h.Port != port && (h.Port != 0 || port != 80 && port != 443) {
 		return false
 	}
@@ -44,10 +44,10 @@ func (h Host) Matches(name string, port uint16) bool {
 	return name == h.Name
 }
 
-// Matches reports whether one of hosts is the host with a name that NormalName has returned,
+// matches reports whether one of hosts is the host with a name that NormalName has returned,
 // at a port.
 func Matches(hosts []Host, name string, port uint16) bool {
-	return slices.ContainsFunc(hosts, func(h Host) bool { return h.Matches(name, port) })
+	return slices.ContainsFunc(hosts, func(h Host) bool { return h.matches(name, port) })
 }
 
 // NormalName returns the name of a host in lower case and without the dot at its end. It

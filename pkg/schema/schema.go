@@ -135,7 +135,7 @@ func (noLoader) Load(url string) (any, error) {
 func Decode(text string) (any, error) { return decode(text, MaxNesting, "a JSON value") }
 
 func decode(text string, limit int, what string) (any, error) {
-	if Deeper(text, limit) {
+	if deeper(text, limit) {
 		return nil, fmt.Errorf("its objects and lists nest deeper than %d levels, the limit of %s", limit, what)
 	}
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
@@ -148,8 +148,8 @@ func decode(text string, limit int, what string) (any, error) {
 	return value, nil
 }
 
-// Deeper reports whether the objects and lists of a JSON text nest deeper than a limit.
-func Deeper(text string, limit int) bool {
+// deeper reports whether the objects and lists of a JSON text nest deeper than a limit.
+func deeper(text string, limit int) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {

@@ -15,17 +15,17 @@ var shares = []float64{0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 
 
 // The instruments of contexts and their compaction.
 var (
-	contextShare = Instrument{Name: "harness.context.share", Kind: Histogram, Unit: "{share}", Buckets: shares,
+	contextShare = instrument{Name: "harness.context.share", Kind: Histogram, Unit: "{share}", Buckets: shares,
 		Description: "How full the window is before a turn, after compaction: 1 is full.", Attributes: nil}
-	compactionPasses = Instrument{Name: "harness.compaction.passes", Kind: Counter, Unit: "{pass}",
+	compactionPasses = instrument{Name: "harness.compaction.passes", Kind: Counter, Unit: "{pass}",
 		Description: "Passes of compaction by the strategies that freed something; a pass counts once for each. level: soft or blocking.", Attributes: []string{"strategy", "level"}}
-	compactionFreed = Instrument{Name: "harness.compaction.freed_tokens", Kind: Counter, Unit: "{token}",
+	compactionFreed = instrument{Name: "harness.compaction.freed_tokens", Kind: Counter, Unit: "{token}",
 		Description: "Tokens that passes have freed, by what was done to the messages.", Attributes: []string{"action"}}
-	compactionDuration = Instrument{Name: "harness.compaction.duration", Kind: Histogram, Unit: "s", Buckets: long,
+	compactionDuration = instrument{Name: "harness.compaction.duration", Kind: Histogram, Unit: "s", Buckets: long,
 		Description: "Time of a pass: reading the conversation, counting, and waiting for a summary.", Attributes: []string{"level"}}
-	compactionWaits = Instrument{Name: "harness.compaction.waits", Kind: Counter, Unit: "{wait}",
+	compactionWaits = instrument{Name: "harness.compaction.waits", Kind: Counter, Unit: "{wait}",
 		Description: "Runs that began to wait for a summary because their window was full.", Attributes: nil}
-	compactionSummaries = Instrument{Name: "harness.compaction.summaries", Kind: Counter, Unit: "{summary}",
+	compactionSummaries = instrument{Name: "harness.compaction.summaries", Kind: Counter, Unit: "{summary}",
 		Description: "Ends of requested summaries. outcome: ready or failed.", Attributes: []string{"outcome"}}
 )
 
@@ -38,13 +38,13 @@ type compactionMetrics struct {
 // create creates the instruments.
 func (c *compactionMetrics) create(meter metric.Meter) (errs []error) {
 	for _, h := range []struct {
-		of Instrument
+		of instrument
 		to *histogram
 	}{{contextShare, &c.share}, {compactionDuration, &c.duration}} {
 		errs = append(errs, h.to.create(meter, h.of))
 	}
 	for _, n := range []struct {
-		of Instrument
+		of instrument
 		to *counter
 	}{{compactionPasses, &c.passes}, {compactionFreed, &c.freed}, {compactionWaits, &c.waits}, {compactionSummaries, &c.summaries}} {
 		errs = append(errs, n.to.create(meter, n.of))

@@ -10,7 +10,7 @@ import (
 )
 
 // shownAs returns an instrument's name in Prometheus.
-func shownAs(i Instrument) string {
+func shownAs(i instrument) string {
 	name := strings.ReplaceAll(i.Name, ".", "_")
 	switch i.Unit {
 	case "s":
@@ -24,7 +24,7 @@ func shownAs(i Instrument) string {
 	return name
 }
 
-func row(i Instrument) string {
+func row(i instrument) string {
 	labels := strings.ReplaceAll(strings.Join(i.Attributes, ", "), ".", "_")
 	kind := string(i.Kind)
 	if i.Kind == UpDown {
@@ -60,8 +60,8 @@ func TestDocumentationListsEachInstrument(t *testing.T) {
 }
 
 // instruments returns all instruments of a process, by name.
-func instruments() []Instrument {
-	all := []Instrument{
+func instruments() []instrument {
+	all := []instrument{
 		stepDuration, stepsWaiting, waitDuration, hopLatency, redeliveries, takeovers, deadLetters, failures, turns, turnOverhead, turnDuration,
 		runsStarted, runsEnded, runsParked, runs,
 		modelDuration, modelTokens, modelCached, modelCacheWrites, modelReasoning, modelCost, modelRetries, modelLimit, modelRemaining,
@@ -70,7 +70,7 @@ func instruments() []Instrument {
 		rpcDuration, rpcStreams, rpcOpen, httpDuration, roleReady, buildInfo,
 	}
 	all = append(append(all, compactionInstruments()...), qualityInstruments()...)
-	slices.SortFunc(all, func(a, b Instrument) int {
+	slices.SortFunc(all, func(a, b instrument) int {
 		if a.Name < b.Name {
 			return -1
 		}
@@ -80,11 +80,11 @@ func instruments() []Instrument {
 }
 
 // compactionInstruments returns the instruments of contexts and their compaction.
-func compactionInstruments() []Instrument {
-	return []Instrument{contextShare, compactionPasses, compactionFreed, compactionDuration, compactionWaits, compactionSummaries}
+func compactionInstruments() []instrument {
+	return []instrument{contextShare, compactionPasses, compactionFreed, compactionDuration, compactionWaits, compactionSummaries}
 }
 
 // qualityInstruments returns the instruments of quality.
-func qualityInstruments() []Instrument {
-	return []Instrument{qualityScore, qualityCostShare, qualityFallbacks, qualityRetries, qualityHealed, qualityDuration, qualityBits, qualityIssueBits, qualityRepetitive}
+func qualityInstruments() []instrument {
+	return []instrument{qualityScore, qualityCostShare, qualityFallbacks, qualityRetries, qualityHealed, qualityDuration, qualityBits, qualityIssueBits, qualityRepetitive}
 }

@@ -67,7 +67,7 @@ type histogram struct {
 }
 
 // create creates the instrument.
-func (h *histogram) create(meter metric.Meter, of Instrument) (err error) {
+func (h *histogram) create(meter metric.Meter, of instrument) (err error) {
 	h.keys = of.Attributes
 	h.to, err = meter.Float64Histogram(of.Name, metric.WithUnit(of.Unit), metric.WithDescription(of.Description), metric.WithExplicitBucketBoundaries(of.Buckets...))
 	return err
@@ -83,7 +83,7 @@ type counter struct {
 }
 
 // create creates the instrument.
-func (c *counter) create(meter metric.Meter, of Instrument) (err error) {
+func (c *counter) create(meter metric.Meter, of instrument) (err error) {
 	c.keys = of.Attributes
 	c.to, err = meter.Int64Counter(of.Name, metric.WithUnit(of.Unit), metric.WithDescription(of.Description))
 	return err

@@ -11,9 +11,9 @@ const (
 	Gauge     Kind = "gauge"     // a value at the time of collection
 )
 
-// Instrument describes one instrument. Prometheus shows it under its name with
+// instrument describes one instrument. Prometheus shows it under its name with
 // underscores, its unit, and _total for a counter.
-type Instrument struct {
+type instrument struct {
 	Name string
 	Kind Kind
 	// Unit in UCUM: s, By, or a word in braces, which does not become part of the name.
@@ -51,108 +51,108 @@ const (
 
 // The instruments. docs/metrics.md has them as a table.
 var (
-	stepDuration = Instrument{Name: "harness.step.duration", Kind: Histogram, Unit: "s", Buckets: long,
+	stepDuration = instrument{Name: "harness.step.duration", Kind: Histogram, Unit: "s", Buckets: long,
 		Description: "Time from the start of a step to its commit, including the model and the tools of a turn, without waits.", Attributes: []string{"executor", "outcome"}}
-	stepsWaiting = Instrument{Name: "harness.step.waiting", Kind: UpDown, Unit: "{step}",
+	stepsWaiting = instrument{Name: "harness.step.waiting", Kind: UpDown, Unit: "{step}",
 		Description: "Steps that wait in this process for something outside, without a slot of the worker.", Attributes: []string{"executor"}}
-	waitDuration = Instrument{Name: "harness.step.wait.duration", Kind: Histogram, Unit: "s", Buckets: long,
+	waitDuration = instrument{Name: "harness.step.wait.duration", Kind: Histogram, Unit: "s", Buckets: long,
 		Description: "Time of a wait of a step. outcome is what ended it: changed, input, until, stopped, or poll if nothing was reported.", Attributes: []string{"executor", "outcome"}}
-	hopLatency = Instrument{Name: "harness.hop.latency", Kind: Histogram, Unit: "s", Buckets: quick,
+	hopLatency = instrument{Name: "harness.hop.latency", Kind: Histogram, Unit: "s", Buckets: quick,
 		Description: "Time from a record's commit to the start of the step by its executor; first deliveries only.", Attributes: []string{"executor"}}
-	redeliveries = Instrument{Name: "harness.step.redeliveries", Kind: Counter, Unit: "{delivery}",
+	redeliveries = instrument{Name: "harness.step.redeliveries", Kind: Counter, Unit: "{delivery}",
 		Description: "Deliveries of steps that had been delivered before.", Attributes: []string{"executor"}}
-	takeovers = Instrument{Name: "harness.step.takeovers", Kind: Counter, Unit: "{takeover}",
+	takeovers = instrument{Name: "harness.step.takeovers", Kind: Counter, Unit: "{takeover}",
 		Description: "Turns that a worker took over from another one.", Attributes: []string{"executor"}}
-	deadLetters = Instrument{Name: "harness.step.dead_letters", Kind: Counter, Unit: "{step}",
+	deadLetters = instrument{Name: "harness.step.dead_letters", Kind: Counter, Unit: "{step}",
 		Description: "Steps that cannot be executed or read: their runs failed as poison.", Attributes: []string{"executor"}}
-	failures = Instrument{Name: "harness.step.failures", Kind: Counter, Unit: "{failure}",
+	failures = instrument{Name: "harness.step.failures", Kind: Counter, Unit: "{failure}",
 		Description: "Errors and panics of executors; five at one step make a dead letter.", Attributes: []string{"executor"}}
 
-	turns = Instrument{Name: "harness.turns", Kind: Counter, Unit: "{turn}",
+	turns = instrument{Name: "harness.turns", Kind: Counter, Unit: "{turn}",
 		Description: "Turns by outcome: completed, or the kind of their error.", Attributes: []string{"outcome"}}
-	turnOverhead = Instrument{Name: "harness.turn.overhead", Kind: Histogram, Unit: "s", Buckets: quick,
+	turnOverhead = instrument{Name: "harness.turn.overhead", Kind: Histogram, Unit: "s", Buckets: quick,
 		Description: "Time of a cycle of the loop minus the time of its model, its tools and the building of the request; a sample of the cycles.", Attributes: nil}
-	turnDuration = Instrument{Name: "harness.turn.duration", Kind: Histogram, Unit: "s", Buckets: long,
+	turnDuration = instrument{Name: "harness.turn.duration", Kind: Histogram, Unit: "s", Buckets: long,
 		Description: "Total time of a cycle of the loop; the same sample.", Attributes: nil}
 
-	runsStarted = Instrument{Name: "harness.run.started", Kind: Counter, Unit: "{run}",
+	runsStarted = instrument{Name: "harness.run.started", Kind: Counter, Unit: "{run}",
 		Description: "Runs that were started.", Attributes: nil}
-	runsEnded = Instrument{Name: "harness.run.ended", Kind: Counter, Unit: "{run}",
+	runsEnded = instrument{Name: "harness.run.ended", Kind: Counter, Unit: "{run}",
 		Description: "Ends of runs. A run that a message reopens ends again.", Attributes: []string{"status", "reason"}}
-	runsParked = Instrument{Name: "harness.run.parked", Kind: Counter, Unit: "{park}",
+	runsParked = instrument{Name: "harness.run.parked", Kind: Counter, Unit: "{park}",
 		Description: "Parks of runs.", Attributes: []string{"reason"}}
-	runs = Instrument{Name: "harness.runs", Kind: Gauge, Unit: "{run}",
+	runs = instrument{Name: "harness.runs", Kind: Gauge, Unit: "{run}",
 		Description: "Runs by state, without deleted ones; exposed by each gateway, so use max.", Attributes: []string{"status", "reason"}}
 
-	modelDuration = Instrument{Name: "gen_ai.client.operation.duration", Kind: Histogram, Unit: "s", Buckets: answers,
+	modelDuration = instrument{Name: "gen_ai.client.operation.duration", Kind: Histogram, Unit: "s", Buckets: answers,
 		Description: "Time of one try at a model.", Attributes: []string{attrOperation, attrProvider, attrModel, attrError}}
-	modelTokens = Instrument{Name: "gen_ai.client.token.usage", Kind: Histogram, Unit: "{token}", Buckets: tokens,
+	modelTokens = instrument{Name: "gen_ai.client.token.usage", Kind: Histogram, Unit: "{token}", Buckets: tokens,
 		Description: "Tokens of an answer as the provider reports them, cached input included.", Attributes: []string{attrOperation, attrProvider, attrModel, attrTokenType}}
-	modelCached = Instrument{Name: "harness.model.cached_tokens", Kind: Counter, Unit: "{token}",
+	modelCached = instrument{Name: "harness.model.cached_tokens", Kind: Counter, Unit: "{token}",
 		Description: "Input tokens that the provider served from its cache.", Attributes: []string{attrProvider, attrModel}}
-	modelCacheWrites = Instrument{Name: "harness.model.cache_write_tokens", Kind: Counter, Unit: "{token}",
+	modelCacheWrites = instrument{Name: "harness.model.cache_write_tokens", Kind: Counter, Unit: "{token}",
 		Description: "Input tokens that the provider wrote to its cache.", Attributes: []string{attrProvider, attrModel}}
-	modelReasoning = Instrument{Name: "harness.model.reasoning_tokens", Kind: Counter, Unit: "{token}",
+	modelReasoning = instrument{Name: "harness.model.reasoning_tokens", Kind: Counter, Unit: "{token}",
 		Description: "Output tokens of the model's reasoning.", Attributes: []string{attrProvider, attrModel}}
-	modelLimit = Instrument{Name: "harness.model.rate_limit", Kind: Gauge, Unit: "{unit}",
+	modelLimit = instrument{Name: "harness.model.rate_limit", Kind: Gauge, Unit: "{unit}",
 		Description: "Rate limit that the provider last reported to this process. kind: requests, tokens, input_tokens, output_tokens.", Attributes: []string{attrProvider, attrModel, "kind"}}
-	modelRemaining = Instrument{Name: "harness.model.rate_limit_remaining", Kind: Gauge, Unit: "{unit}",
+	modelRemaining = instrument{Name: "harness.model.rate_limit_remaining", Kind: Gauge, Unit: "{unit}",
 		Description: "What was left of that limit after the last answer.", Attributes: []string{attrProvider, attrModel, "kind"}}
-	modelCost = Instrument{Name: "harness.model.cost_usd", Kind: Counter, Unit: "{USD}",
+	modelCost = instrument{Name: "harness.model.cost_usd", Kind: Counter, Unit: "{USD}",
 		Description: "Price of the answers; nothing for models without a known price.", Attributes: []string{attrProvider, attrModel}}
-	modelRetries = Instrument{Name: "harness.model.retries", Kind: Counter, Unit: "{try}",
+	modelRetries = instrument{Name: "harness.model.retries", Kind: Counter, Unit: "{try}",
 		Description: "Failed tries at a model. outcome: retried, adjusted if the provider asked for another form of request, or given_up if the next model is used or the turn fails.", Attributes: []string{attrProvider, attrModel, attrError, "outcome"}}
 
-	jobDuration = Instrument{Name: "harness.job.duration", Kind: Histogram, Unit: "s", Buckets: long,
+	jobDuration = instrument{Name: "harness.job.duration", Kind: Histogram, Unit: "s", Buckets: long,
 		Description: "Time of a delivery of a job, with all tries and waits. outcome: answered, failed, repeated if another delivery was first, gone if the run was deleted, put_back.", Attributes: []string{"purpose", "outcome"}}
-	jobTokens = Instrument{Name: "harness.job.tokens", Kind: Counter, Unit: "{token}",
+	jobTokens = instrument{Name: "harness.job.tokens", Kind: Counter, Unit: "{token}",
 		Description: "Tokens of the calls for jobs; gen_ai.client.token.usage includes them.", Attributes: []string{"purpose", attrTokenType}}
 
-	toolDuration = Instrument{Name: "gen_ai.execute_tool.duration", Kind: Histogram, Unit: "s", Buckets: long,
+	toolDuration = instrument{Name: "gen_ai.execute_tool.duration", Kind: Histogram, Unit: "s", Buckets: long,
 		Description: "Time that a tool ran. error.type: error, cancelled or unknown.", Attributes: []string{attrTool, attrError}}
-	toolUnknown = Instrument{Name: "harness.tool.unknown_ends", Kind: Counter, Unit: "{call}",
+	toolUnknown = instrument{Name: "harness.tool.unknown_ends", Kind: Counter, Unit: "{call}",
 		Description: "Calls with an unknown end.", Attributes: nil}
-	toolCalls = Instrument{Name: "harness.tool.calls", Kind: Counter, Unit: "{call}",
+	toolCalls = instrument{Name: "harness.tool.calls", Kind: Counter, Unit: "{call}",
 		Description: "Calls in the models' answers by result. An unknown tool is other.", Attributes: []string{attrTool, "disposition"}}
 
-	appends = Instrument{Name: "harness.bus.append.duration", Kind: Histogram, Unit: "s", Buckets: quick,
+	appends = instrument{Name: "harness.bus.append.duration", Kind: Histogram, Unit: "s", Buckets: quick,
 		Description: "Time of a write to a run's log. outcome: stored, fenced_off, unsettled, refused.", Attributes: []string{"executor", "outcome"}}
-	unsettled = Instrument{Name: "harness.bus.unsettled", Kind: Counter, Unit: "{append}",
+	unsettled = instrument{Name: "harness.bus.unsettled", Kind: Counter, Unit: "{append}",
 		Description: "Writes to a run's log whose result the bus did not return in time.", Attributes: []string{"executor"}}
-	undecided = Instrument{Name: "harness.bus.undecided", Kind: Counter, Unit: "{append}",
+	undecided = instrument{Name: "harness.bus.undecided", Kind: Counter, Unit: "{append}",
 		Description: "Writes without a decisive first answer, by cause: conflict, conflict_replicated, unanswered.", Attributes: []string{"cause"}}
-	settled = Instrument{Name: "harness.bus.settled", Kind: Counter, Unit: "{append}",
+	settled = instrument{Name: "harness.bus.settled", Kind: Counter, Unit: "{append}",
 		Description: "Results of undecided writes: landed, resent.", Attributes: []string{"outcome"}}
-	stale = Instrument{Name: "harness.bus.stale_reads", Kind: Counter, Unit: "{read}",
+	stale = instrument{Name: "harness.bus.stale_reads", Kind: Counter, Unit: "{read}",
 		Description: "Answers of replicas that lag; the read was repeated.", Attributes: nil}
-	connected = Instrument{Name: "harness.bus.connected", Kind: Gauge, Unit: "{connection}",
+	connected = instrument{Name: "harness.bus.connected", Kind: Gauge, Unit: "{connection}",
 		Description: "1 while this process is connected to NATS.", Attributes: nil}
-	reconnects = Instrument{Name: "harness.bus.reconnects", Kind: Counter, Unit: "{reconnect}",
+	reconnects = instrument{Name: "harness.bus.reconnects", Kind: Counter, Unit: "{reconnect}",
 		Description: "Reconnects of this process to NATS.", Attributes: nil}
-	pending = Instrument{Name: "harness.consumer.pending", Kind: Gauge, Unit: "{message}",
+	pending = instrument{Name: "harness.consumer.pending", Kind: Gauge, Unit: "{message}",
 		Description: "Steps that wait for their executor and were never delivered: its lag. Exposed by each gateway, so use max; wake and timers are consumers of repair.", Attributes: []string{"executor"}}
-	ackPending = Instrument{Name: "harness.consumer.ack_pending", Kind: Gauge, Unit: "{message}",
+	ackPending = instrument{Name: "harness.consumer.ack_pending", Kind: Gauge, Unit: "{message}",
 		Description: "Steps that were delivered and not acknowledged.", Attributes: []string{"executor"}}
-	redelivering = Instrument{Name: "harness.consumer.redelivered", Kind: Gauge, Unit: "{message}",
+	redelivering = instrument{Name: "harness.consumer.redelivered", Kind: Gauge, Unit: "{message}",
 		Description: "Of these, steps that were delivered more than once.", Attributes: []string{"executor"}}
-	waiting = Instrument{Name: "harness.consumer.waiting", Kind: Gauge, Unit: "{request}",
+	waiting = instrument{Name: "harness.consumer.waiting", Kind: Gauge, Unit: "{request}",
 		Description: "Open requests of workers for steps: 0 if there are no workers, or all are busy.", Attributes: []string{"executor"}}
-	streamBytes = Instrument{Name: "harness.stream.size", Kind: Gauge, Unit: "By",
+	streamBytes = instrument{Name: "harness.stream.size", Kind: Gauge, Unit: "By",
 		Description: "Bytes stored in a stream; exposed by each gateway.", Attributes: []string{"stream"}}
-	streamLimit = Instrument{Name: "harness.stream.limit", Kind: Gauge, Unit: "By",
+	streamLimit = instrument{Name: "harness.stream.limit", Kind: Gauge, Unit: "By",
 		Description: "Bytes at which a stream refuses new records.", Attributes: []string{"stream"}}
 
-	rpcDuration = Instrument{Name: "harness.rpc.duration", Kind: Histogram, Unit: "s", Buckets: quick,
+	rpcDuration = instrument{Name: "harness.rpc.duration", Kind: Histogram, Unit: "s", Buckets: quick,
 		Description: "Time of a unary gRPC call to this process.", Attributes: []string{"method", "code"}}
-	rpcStreams = Instrument{Name: "harness.rpc.streams", Kind: Counter, Unit: "{stream}",
+	rpcStreams = instrument{Name: "harness.rpc.streams", Kind: Counter, Unit: "{stream}",
 		Description: "gRPC streams that have ended, by code.", Attributes: []string{"method", "code"}}
-	rpcOpen = Instrument{Name: "harness.rpc.open_streams", Kind: UpDown, Unit: "{stream}",
+	rpcOpen = instrument{Name: "harness.rpc.open_streams", Kind: UpDown, Unit: "{stream}",
 		Description: "gRPC streams that are open: watchers, sessions.", Attributes: []string{"method"}}
-	httpDuration = Instrument{Name: "http.server.request.duration", Kind: Histogram, Unit: "s", Buckets: quick,
+	httpDuration = instrument{Name: "http.server.request.duration", Kind: Histogram, Unit: "s", Buckets: quick,
 		Description: "Time of an HTTP request to this process, streams included.", Attributes: []string{attrMethod, attrRoute, attrStatus}}
 
-	roleReady = Instrument{Name: "harness.role.ready", Kind: Gauge, Unit: "{role}",
+	roleReady = instrument{Name: "harness.role.ready", Kind: Gauge, Unit: "{role}",
 		Description: "1 while a role of this process is ready, else 0; /readyz has the reason. A bridge also shows its executor's name.", Attributes: []string{"role"}}
-	buildInfo = Instrument{Name: "harness.build.info", Kind: Gauge, Unit: "{process}",
+	buildInfo = instrument{Name: "harness.build.info", Kind: Gauge, Unit: "{process}",
 		Description: "Always 1; the version of this program.", Attributes: []string{"version", "goversion"}}
 )

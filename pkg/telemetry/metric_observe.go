@@ -44,7 +44,7 @@ type RunsState struct {
 }
 
 // observed creates gauges and counters whose values are read at each collection.
-func (m *Metrics) observed(all []Instrument, read func(ctx context.Context, set func(of Instrument, value uint64, labels ...string))) error {
+func (m *Metrics) observed(all []instrument, read func(ctx context.Context, set func(of instrument, value uint64, labels ...string))) error {
 	if m == nil {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (m *Metrics) observed(all []Instrument, read func(ctx context.Context, set 
 		list = append(list, o.to)
 	}
 	_, err := m.meter.RegisterCallback(func(ctx context.Context, to metric.Observer) error {
-		read(ctx, func(of Instrument, value uint64, labels ...string) {
+		read(ctx, func(of instrument, value uint64, labels ...string) {
 			o := made[of.Name]
 			to.ObserveInt64(o.to, int64(value), o.with(labels...)) //nolint:gosec // far below the bound
 		})
@@ -84,7 +84,7 @@ func (m *Metrics) observed(all []Instrument, read func(ctx context.Context, set 
 // ObserveProcess exposes the program's version and which of its roles are ready. ready
 // is called at each collection.
 func (m *Metrics) ObserveProcess(version string, ready func() map[string]bool) error {
-	return m.observed([]Instrument{buildInfo, roleReady}, func(_ context.Context, set func(Instrument, uint64, ...string)) {
+	return m.observed([]instrument{buildInfo, roleReady}, func(_ context.Context, set func(instrument, uint64, ...string)) {
 		set(buildInfo, 1, version, runtime.Version())
 		for role, yes := range ready() {
 			set(roleReady, one(yes), role)
@@ -101,7 +101,7 @@ func one(yes bool) uint64 {
 
 // ObserveConnection exposes the counters of this process's connection to the bus.
 func (m *Metrics) ObserveConnection(read func() BusCounters) error {
-	return m.observed([]Instrument{connected, reconnects, undecided, settled, stale}, func(_ context.Context, set func(Instrument, uint64, ...string)) {
+	return m.observed([]instrument{connected, reconnects, undecided, settled, stale}, func(_ context.Context, set func(instrument, uint64, ...string)) {
 		c := read()
 		set(connected, one(c.Connected))
 		set(reconnects, c.Reconnects)
@@ -116,7 +116,7 @@ func (m *Metrics) ObserveConnection(read func() BusCounters) error {
 
 // ObserveRuns exposes the number of runs by state. read is called at each collection.
 func (m *Metrics) ObserveRuns(read func() []RunsState) error {
-	return m.observed([]Instrument{runs}, func(_ context.Context, set func(Instrument, uint64, ...string)) {
+	return m.observed([]instrument{runs}, func(_ context.Context, set func(instrument, uint64, ...string)) {
 		for _, r := range read() {
 			set(runs, r.Count, r.Status, r.Reason)
 		}
@@ -137,7 +137,7 @@ func (m *Metrics) ObserveBus(read func(ctx context.Context) (BusState, error)) e
 	var mu sync.Mutex
 	var last BusState
 	var at time.Time
-	return m.observed([]Instrument{pending, ackPending, redelivering, waiting, streamBytes, streamLimit}, func(ctx context.Context, set func(Instrument, uint64, ...string)) {
+	return m.observed([]instrument{pending, ackPending, redelivering, waiting, streamBytes, streamLimit}, func(ctx context.Context, set func(instrument, uint64, ...string)) {
 		mu.Lock()
 		defer mu.Unlock()
 		if now := time.Now(); at.IsZero() || now.Sub(at) >= readEvery {

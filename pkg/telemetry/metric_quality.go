@@ -21,23 +21,23 @@ const fallbackMark = "[is_fallback]"
 
 // The instruments of quality.
 var (
-	qualityScore = Instrument{Name: "harness.quality.score", Kind: Histogram, Unit: "{score}", Buckets: tenths,
+	qualityScore = instrument{Name: "harness.quality.score", Kind: Histogram, Unit: "{score}", Buckets: tenths,
 		Description: "Combined score of what a segment delivers, 0 to 1. kind: the kind of work, other for those of agents.", Attributes: []string{"kind"}}
-	qualityCostShare = Instrument{Name: "harness.quality.cost_share", Kind: Histogram, Unit: "{share}", Buckets: tenths,
+	qualityCostShare = instrument{Name: "harness.quality.cost_share", Kind: Histogram, Unit: "{share}", Buckets: tenths,
 		Description: "Share of judging in the cost of a segment that ends, 0 to 1; nothing for those without a known price.", Attributes: nil}
-	qualityFallbacks = Instrument{Name: "harness.quality.fallbacks", Kind: Counter, Unit: "{judge}",
+	qualityFallbacks = instrument{Name: "harness.quality.fallbacks", Kind: Counter, Unit: "{judge}",
 		Description: "Judges that did not answer. judge: complexity, intent, plan or verifier.", Attributes: []string{"judge"}}
-	qualityRetries = Instrument{Name: "harness.quality.retries", Kind: Counter, Unit: "{attempt}",
+	qualityRetries = instrument{Name: "harness.quality.retries", Kind: Counter, Unit: "{attempt}",
 		Description: "Attempts after the first of a segment.", Attributes: []string{"reason"}}
-	qualityHealed = Instrument{Name: "harness.quality.healed", Kind: Counter, Unit: "{segment}",
+	qualityHealed = instrument{Name: "harness.quality.healed", Kind: Counter, Unit: "{segment}",
 		Description: "Segments with several attempts that ended. outcome: healed, or degraded if none was good enough.", Attributes: []string{"outcome"}}
-	qualityDuration = Instrument{Name: "harness.quality.segment.duration", Kind: Histogram, Unit: "s", Buckets: long,
+	qualityDuration = instrument{Name: "harness.quality.segment.duration", Kind: Histogram, Unit: "s", Buckets: long,
 		Description: "Time from the start of a judged segment to its verdict. level: simple, medium or complex.", Attributes: []string{"kind", "level"}}
-	qualityBits = Instrument{Name: "harness.quality.answer.entropy", Kind: Histogram, Unit: "{bit}", Buckets: entropies,
+	qualityBits = instrument{Name: "harness.quality.answer.entropy", Kind: Histogram, Unit: "{bit}", Buckets: entropies,
 		Description: "Entropy of the pairs of neighbouring words in an answer, in bits a pair.", Attributes: []string{"kind"}}
-	qualityIssueBits = Instrument{Name: "harness.quality.issue.entropy", Kind: Histogram, Unit: "{bit}", Buckets: entropies,
+	qualityIssueBits = instrument{Name: "harness.quality.issue.entropy", Kind: Histogram, Unit: "{bit}", Buckets: entropies,
 		Description: "Entropy of the categories of issues in the last 20 segments of a profile, in bits.", Attributes: nil}
-	qualityRepetitive = Instrument{Name: "harness.quality.repetitive", Kind: Counter, Unit: "{answer}",
+	qualityRepetitive = instrument{Name: "harness.quality.repetitive", Kind: Counter, Unit: "{answer}",
 		Description: "Answers with at least 200 words and fewer than 3 distinct in 10 pairs of neighbouring words.", Attributes: []string{"kind"}}
 )
 
@@ -50,13 +50,13 @@ type qualityMetrics struct {
 // create creates the instruments.
 func (q *qualityMetrics) create(meter metric.Meter) (errs []error) {
 	for _, h := range []struct {
-		of Instrument
+		of instrument
 		to *histogram
 	}{{qualityScore, &q.score}, {qualityCostShare, &q.costShare}, {qualityDuration, &q.duration}, {qualityBits, &q.bits}, {qualityIssueBits, &q.issueBits}} {
 		errs = append(errs, h.to.create(meter, h.of))
 	}
 	for _, c := range []struct {
-		of Instrument
+		of instrument
 		to *counter
 	}{{qualityFallbacks, &q.fallbacks}, {qualityRetries, &q.retries}, {qualityHealed, &q.healed}, {qualityRepetitive, &q.repetitive}} {
 		errs = append(errs, c.to.create(meter, c.of))

@@ -44,7 +44,7 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 	m := &Metrics{meter: meter}
 	var errs []error
 	for _, h := range []struct {
-		of Instrument
+		of instrument
 		to *histogram
 	}{
 		{stepDuration, &m.stepDuration}, {waitDuration, &m.waitDuration}, {hopLatency, &m.hopLatency}, {turnOverhead, &m.turnOverhead}, {turnDuration, &m.turnDuration},
@@ -54,7 +54,7 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 		errs = append(errs, h.to.create(meter, h.of))
 	}
 	for _, c := range []struct {
-		of Instrument
+		of instrument
 		to *counter
 	}{
 		{redeliveries, &m.redeliveries}, {takeovers, &m.takeovers}, {deadLetters, &m.deadLetters}, {failures, &m.failures},
@@ -66,7 +66,7 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 		errs = append(errs, c.to.create(meter, c.of))
 	}
 	for _, g := range []struct {
-		of Instrument
+		of instrument
 		to *gauge
 	}{{modelLimit, &m.modelLimit}, {modelRemaining, &m.modelRemaining}} {
 		var err error
@@ -79,7 +79,7 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 	m.modelCost.to, err = meter.Float64Counter(modelCost.Name, metric.WithUnit(modelCost.Unit), metric.WithDescription(modelCost.Description))
 	errs = append(errs, err)
 	for _, u := range []struct {
-		of Instrument
+		of instrument
 		to *upDown
 	}{{rpcOpen, &m.rpcOpen}, {stepsWaiting, &m.stepsWaiting}} {
 		u.to.keys = u.of.Attributes

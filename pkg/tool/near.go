@@ -12,8 +12,8 @@ import (
 // maxNear is the maximum number of suggestions for an unknown name.
 const maxNear = 3
 
-// Unknown returns the text for a model that called a tool that does not exist.
-func (s *Set) Unknown(name string) string {
+// unknown returns the text for a model that called a tool that does not exist.
+func (s *Set) unknown(name string) string {
 	text := fmt.Sprintf("There is no tool named %q.", content.Clip(name, 80))
 	if near := s.Near(name); len(near) > 0 {
 		return text + " Did you mean " + strings.Join(near, " or ") + "?"

@@ -57,7 +57,7 @@ func (s *Set) Lookup(name string) *harnessv1.ToolSpec {
 func (s *Set) Validate(name, arguments string) error {
 	c := s.byName[name]
 	if c == nil {
-		return errors.New(s.Unknown(name))
+		return errors.New(s.unknown(name))
 	}
 	return c.validate(arguments)
 }

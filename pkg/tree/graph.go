@@ -25,8 +25,8 @@ const (
 // CheckGraph checks the tasks of a graph. Its error is a *fault.FieldError that names the task by its place below field, such as
 // tasks[1].after.
 func CheckGraph(field string, tasks []*harnessv1.GraphTask, agents []*harnessv1.SubAgent) error {
-	if len(tasks) > MaxTasks {
-		return fault.Invalid(field, "has %d, more than %d", len(tasks), MaxTasks)
+	if len(tasks) > maxTasks {
+		return fault.Invalid(field, "has %d, more than %d", len(tasks), maxTasks)
 	}
 	place := map[string]int{}
 	for i, t := range tasks {
@@ -317,13 +317,13 @@ func Before(g *harnessv1.Graph, task *harnessv1.GraphTaskProgress) []*harnessv1.
 // Given returns the result of a task as it is added to the prompt of a later one. text returns a result as a text.
 func Given(before *harnessv1.GraphTaskProgress, text func(*harnessv1.Content) (string, error)) (string, error) {
 	if before.GetState() != harnessv1.GraphTaskState_GRAPH_TASK_STATE_DONE {
-		return GivenText(before.GetTask(), "It did not succeed and has no result."), nil
+		return givenText(before.GetTask(), "It did not succeed and has no result."), nil
 	}
 	result, err := text(before.GetResult())
-	return GivenText(before.GetTask(), result), err
+	return givenText(before.GetTask(), result), err
 }
 
-// GivenText returns a result of a task with its heading.
-func GivenText(task *harnessv1.GraphTask, result string) string {
+// givenText returns a result of a task with its heading.
+func givenText(task *harnessv1.GraphTask, result string) string {
 	return fmt.Sprintf("\n\n## Result of %s\n\n%s", cmp.Or(task.GetTitle(), task.GetId()), strings.TrimSpace(result))
 }

@@ -70,15 +70,15 @@ func FirstStep(run runlog.Run, s *harnessv1.Snapshot, started *harnessv1.RepairT
 	goal, tools *harnessv1.Content, now time.Time,
 ) *harnessv1.Step {
 	step := runstate.FirstStep(workflow.Repair, Spec(started.GetSpec(), s, def, c, goal), tools, s.GetStartedBy(), now)
-	InheritSettings(step.GetRepairTrigger(), started)
+	inheritSettings(step.GetRepairTrigger(), started)
 	step.GetRepairTrigger().Parent = ParentOf(run, s, c)
 	runstate.ShareGrants(step.GetSnapshot(), s)
 	return step
 }
 
-// InheritSettings gives the start of a sub-agent's run the settings that the installation and the token of the caller gave
+// inheritSettings gives the start of a sub-agent's run the settings that the installation and the token of the caller gave
 // to its parent's. The work of a sub-agent is not judged, whatever a feature sets.
-func InheritSettings(child, parent *harnessv1.RepairTrigger) {
+func inheritSettings(child, parent *harnessv1.RepairTrigger) {
 	child.Entitlements, child.Tier, child.Features = parent.GetEntitlements(), parent.GetTier(), parent.GetFeatures()
 	if parent.GetFeatureConfig() != nil {
 		child.FeatureConfig = proto.CloneOf(parent.GetFeatureConfig())

@@ -178,7 +178,7 @@ func SwarmText(g *harnessv1.Graph, text func(*harnessv1.Content) (string, error)
 		if err != nil {
 			return "", err
 		}
-		b.WriteString(GivenText(t.GetTask(), said))
+		b.WriteString(givenText(t.GetTask(), said))
 	}
 	return b.String(), nil
 }

@@ -45,8 +45,8 @@ const (
 	MaxDepth = 3
 	// MaxAgents bounds the sub-agents of an agent.
 	MaxAgents = 16
-	// MaxTasks bounds the tasks of a graph.
-	MaxTasks = 32
+	// maxTasks bounds the tasks of a graph.
+	maxTasks = 32
 )
 
 // Bounds of what a parent keeps of a report, in bytes.

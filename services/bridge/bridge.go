@@ -31,10 +31,10 @@ import (
 )
 
 const (
-	// MaxAppended bounds the messages of one answer.
-	MaxAppended = 16
-	// MaxText bounds the texts of these messages in total, in bytes.
-	MaxText = 64 << 10
+	// maxAppended bounds the messages of one answer.
+	maxAppended = 16
+	// maxText bounds the texts of these messages in total, in bytes.
+	maxText = 64 << 10
 	// guidanceKind is the kind of the guidance in guidance.injected.
 	guidanceKind = "executor"
 )
@@ -238,8 +238,8 @@ func list(names []protoreflect.Name) string {
 
 // appendGuidance appends the messages of the answer, with their events.
 func appendGuidance(name string, d *runstate.Draft, messages []*harnessv1.Message) error {
-	if len(messages) > MaxAppended {
-		return fmt.Errorf("%s appended %d messages, which exceeds the limit of %d", name, len(messages), MaxAppended)
+	if len(messages) > maxAppended {
+		return fmt.Errorf("%s appended %d messages, which exceeds the limit of %d", name, len(messages), maxAppended)
 	}
 	d.Turn = d.Step.GetSnapshot().GetTurn().GetNumber()
 	size := 0
@@ -253,8 +253,8 @@ func appendGuidance(name string, d *runstate.Draft, messages []*harnessv1.Messag
 			m.GetKind() != harnessv1.MessageKind_MESSAGE_KIND_UNSPECIFIED && m.GetKind() != harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE,
 			len(m.GetToolCalls()) > 0 || m.GetToolCallId() != "":
 			return fmt.Errorf("%s: appended[%d] is not guidance: expected text only, with role USER and kind GUIDANCE or neither", name, i)
-		case size > MaxText:
-			return fmt.Errorf("%s appended more than %d bytes of text", name, MaxText)
+		case size > maxText:
+			return fmt.Errorf("%s appended more than %d bytes of text", name, maxText)
 		}
 		d.Append(&harnessv1.Message{
 			Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE, Content: proto.CloneOf(m.GetContent()), Kept: m.GetKept(),

@@ -155,8 +155,8 @@ func TestResolveNamesTheRejectedField(t *testing.T) {
 		"the model's part": {answer(say(&harnessv1.Message{Role: harnessv1.Role_ROLE_ASSISTANT, Content: content.Inline("x")})), "appended[0] is not guidance"},
 		"the user's words": {answer(say(&harnessv1.Message{Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Content: content.Inline("x")})), "appended[0] is not guidance"},
 		"a tool's result":  {answer(say(&harnessv1.Message{ToolCallId: "c", Content: content.Inline("x")})), "appended[0] is not guidance"},
-		"too much text":    {answer(say(&harnessv1.Message{Content: content.Inline(strings.Repeat("x", MaxText+1))})), "more than 65536 bytes"},
-		"too many":         {answer(&harnessv1.Outcome{Appended: make([]*harnessv1.Message, MaxAppended+1)}), "17 messages"},
+		"too much text":    {answer(say(&harnessv1.Message{Content: content.Inline(strings.Repeat("x", maxText+1))})), "more than 65536 bytes"},
+		"too many":         {answer(&harnessv1.Outcome{Appended: make([]*harnessv1.Message, maxAppended+1)}), "17 messages"},
 	}
 	for name, c := range cases {
 		_, err := Resolve("critic", afterTurn(), c.out)

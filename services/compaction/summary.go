@@ -37,12 +37,12 @@ func Key(firstSequence, first, through uint64, former, summarizer string, attemp
 	return hex.EncodeToString(sum[:])[:keyLength]
 }
 
-// RequestKey returns the key of the observation that a job was created.
-func RequestKey(job *harnessv1.SummaryJob) string {
+// requestKey returns the key of the observation that a job was created.
+func requestKey(job *harnessv1.SummaryJob) string {
 	return fmt.Sprintf("%s%s:%d:%d:%d", KeyRequest, job.GetKey(), job.GetFirstMessage(), job.GetThroughMessage(), job.GetAttempt())
 }
 
-// ParseRequest returns the job that a key of RequestKey names.
+// ParseRequest returns the job that a key of requestKey names.
 func ParseRequest(key string) (*harnessv1.SummaryJob, error) {
 	job := &harnessv1.SummaryJob{}
 	fields := strings.Split(strings.TrimPrefix(key, KeyRequest), ":")
@@ -201,10 +201,10 @@ func (d *decision) request(p *pass) (job *harnessv1.SummaryJob, fresh bool, err 
 		d.fail(p.plan, job, "no worker makes summaries: start one with harness serve --roles inference")
 		return nil, false, nil
 	}
-	created := d.observed(RequestKey(job)).GetSummaryRequested()
+	created := d.observed(requestKey(job)).GetSummaryRequested()
 	switch {
 	case created == nil:
-		return nil, false, needs(RequestKey(job))
+		return nil, false, needs(requestKey(job))
 	case created.GetError() != "":
 		p.plan = proto.CloneOf(p.plan)
 		d.fail(p.plan, job, created.GetError())

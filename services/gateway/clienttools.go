@@ -20,10 +20,10 @@ import (
 // CheckClientTools refuses invalid tools of a client: invalid or duplicate names,
 // schemas that do not compile, another origin.
 func CheckClientTools(field string, tools []*harnessv1.ToolSpec) error {
-	if n := len(tools); n > MaxClientTools {
-		return input.TooLarge(field, n, MaxClientTools, "tools")
+	if n := len(tools); n > maxClientTools {
+		return input.TooLarge(field, n, maxClientTools, "tools")
 	}
-	if err := input.CheckSize(field, EncodeClientTools(tools), MaxClientToolsSize); err != nil {
+	if err := input.CheckSize(field, EncodeClientTools(tools), maxClientToolsSize); err != nil {
 		return err
 	}
 	seen := map[string]bool{}

@@ -11,10 +11,10 @@ import (
 
 // Pages of GetContext.
 const (
-	// DefaultContextPage is the default page size.
-	DefaultContextPage = 200
-	// MaxContextPage is the largest page.
-	MaxContextPage = 1000
+	// defaultContextPage is the default page size.
+	defaultContextPage = 200
+	// maxContextPage is the largest page.
+	maxContextPage = 1000
 )
 
 // ContextPage is a page of a context: pages of one version fit together.
@@ -51,9 +51,9 @@ func CheckContext(r *harnessv1.GetContextRequest) (runlog.Run, ContextPage, erro
 	}
 	switch page.Size = int(r.GetPageSize()); {
 	case page.Size == 0:
-		page.Size = DefaultContextPage
-	case page.Size > MaxContextPage:
-		return run, ContextPage{}, fault.Invalid("page_size", "%d: must be from 1 to %d", page.Size, MaxContextPage)
+		page.Size = defaultContextPage
+	case page.Size > maxContextPage:
+		return run, ContextPage{}, fault.Invalid("page_size", "%d: must be from 1 to %d", page.Size, maxContextPage)
 	}
 	return run, page, nil
 }

@@ -19,8 +19,8 @@ import (
 const (
 	// MaxFeatures bounds the features of an installation.
 	MaxFeatures = 32
-	// MaxEntitlements bounds the entitlements of a run.
-	MaxEntitlements = 32
+	// maxEntitlements bounds the entitlements of a run.
+	maxEntitlements = 32
 	allRuns         = 100 // percent
 )
 
@@ -90,8 +90,8 @@ func place(feature string, run runlog.Run) float64 {
 
 // checkEntitlements validates the entitlements of a request.
 func checkEntitlements(names []string) error {
-	if n := len(names); n > MaxEntitlements {
-		return input.TooLarge("entitlements", n, MaxEntitlements, "entitlements")
+	if n := len(names); n > maxEntitlements {
+		return input.TooLarge("entitlements", n, maxEntitlements, "entitlements")
 	}
 	for i, name := range names {
 		if !entitlementName.MatchString(name) {

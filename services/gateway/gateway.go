@@ -24,47 +24,47 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// DefaultNamespace is the namespace of a request that names none.
-const DefaultNamespace = "default"
+// defaultNamespace is the namespace of a request that names none.
+const defaultNamespace = "default"
 
-// AllNamespaces means every namespace where runs are listed.
-const AllNamespaces = "*"
+// allNamespaces means every namespace where runs are listed.
+const allNamespaces = "*"
 
 // Limits on a request; a request that exceeds one is refused with TOO_LARGE.
 const (
-	// MaxInstructions bounds an agent's instructions, in bytes; they are part of the
+	// maxInstructions bounds an agent's instructions, in bytes; they are part of the
 	// first record.
-	MaxInstructions = 64 << 10
-	// MaxWorkflow bounds the executors of a workflow.
-	MaxWorkflow = 16
-	// MaxToolRules bounds the rules of an agent.
-	MaxToolRules = 64
-	// MaxClientTools bounds the tools that clients run for a run, and MaxClientToolsSize
+	maxInstructions = 64 << 10
+	// maxWorkflow bounds the executors of a workflow.
+	maxWorkflow = 16
+	// maxToolRules bounds the rules of an agent.
+	maxToolRules = 64
+	// maxClientTools bounds the tools that clients run for a run, and maxClientToolsSize
 	// their JSON, in bytes; it is part of the first record.
-	MaxClientTools     = 64
-	MaxClientToolsSize = 96 << 10
-	// MaxFallbackModels bounds the fallback models of an agent.
-	MaxFallbackModels = 8
-	// MaxPath bounds a workspace's path, in bytes.
-	MaxPath = 4096
-	// MaxSpec bounds the spec of a run without its goal and media, as encoded protobuf, in bytes;
+	maxClientTools     = 64
+	maxClientToolsSize = 96 << 10
+	// maxFallbackModels bounds the fallback models of an agent.
+	maxFallbackModels = 8
+	// maxPath bounds a workspace's path, in bytes.
+	maxPath = 4096
+	// maxSpec bounds the spec of a run without its goal and media, as encoded protobuf, in bytes;
 	// it is part of the first record.
-	MaxSpec = 192 << 10
-	// MaxProviders bounds the context providers of an agent, MaxContextText the text
+	maxSpec = 192 << 10
+	// maxProviders bounds the context providers of an agent, maxContextText the text
 	// of one, in bytes.
-	MaxProviders   = 16
-	MaxContextText = 64 << 10
-	// MaxStall bounds the turns after which a run is stalled: the state contains a
+	maxProviders   = 16
+	maxContextText = 64 << 10
+	// maxStall bounds the turns after which a run is stalled: the state contains a
 	// fingerprint of each, twice.
-	MaxStall = 100
+	maxStall = 100
 )
 
 // Pages of ListRuns.
 const (
-	// DefaultPage is the default page size.
-	DefaultPage = 100
-	// MaxPage is the largest page.
-	MaxPage = 1000
+	// defaultPage is the default page size.
+	defaultPage = 100
+	// maxPage is the largest page.
+	maxPage = 1000
 )
 
 // NotFound returns the error for a run that does not exist.

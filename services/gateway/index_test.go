@@ -73,7 +73,7 @@ func TestIndexPages(t *testing.T) {
 				}
 			}
 			if more {
-				again, err := ParsePlace(from.Token())
+				again, err := parsePlace(from.Token())
 				if err != nil || again != from {
 					t.Fatalf("%v became %v, %v", from, again, err)
 				}

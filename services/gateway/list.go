@@ -37,8 +37,8 @@ func (p Place) Token() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(p.Created, 10) + "/" + p.Run.String()))
 }
 
-// ParsePlace parses a page token; the empty token is the zero Place.
-func ParsePlace(token string) (Place, error) {
+// parsePlace parses a page token; the empty token is the zero Place.
+func parsePlace(token string) (Place, error) {
 	if token == "" {
 		return Place{}, nil
 	}
@@ -155,10 +155,10 @@ func CheckListPending(r *harnessv1.ListPendingRequest) (namespace string, size i
 	}
 	switch size = int(r.GetPageSize()); {
 	case size == 0:
-		size = DefaultPage
-	case size > MaxPage:
-		return "", 0, Place{}, fault.Invalid("page_size", "%d: must be from 1 to %d", r.GetPageSize(), MaxPage)
+		size = defaultPage
+	case size > maxPage:
+		return "", 0, Place{}, fault.Invalid("page_size", "%d: must be from 1 to %d", r.GetPageSize(), maxPage)
 	}
-	from, err = ParsePlace(r.GetPageToken())
+	from, err = parsePlace(r.GetPageToken())
 	return namespace, size, from, err
 }

@@ -24,10 +24,10 @@ func TestCheckListPending(t *testing.T) {
 		size      int
 		from      Place
 	}{
-		"nothing said":   {&harnessv1.ListPendingRequest{}, "default", DefaultPage, Place{}},
+		"nothing said":   {&harnessv1.ListPendingRequest{}, "default", defaultPage, Place{}},
 		"all namespaces": {&harnessv1.ListPendingRequest{Namespace: "*", PageSize: 1}, "", 1, Place{}},
-		"largest page":   {&harnessv1.ListPendingRequest{Namespace: "n", PageSize: MaxPage}, "n", MaxPage, Place{}},
-		"a later page":   {&harnessv1.ListPendingRequest{PageToken: place.Token()}, "default", DefaultPage, place},
+		"largest page":   {&harnessv1.ListPendingRequest{Namespace: "n", PageSize: maxPage}, "n", maxPage, Place{}},
+		"a later page":   {&harnessv1.ListPendingRequest{PageToken: place.Token()}, "default", defaultPage, place},
 	} {
 		namespace, size, from, err := CheckListPending(c.request)
 		if err != nil || namespace != c.namespace || size != c.size || from != c.from {
@@ -36,7 +36,7 @@ func TestCheckListPending(t *testing.T) {
 	}
 	for field, r := range map[string]*harnessv1.ListPendingRequest{
 		"namespace":  {Namespace: "a b"},
-		"page_size":  {PageSize: MaxPage + 1},
+		"page_size":  {PageSize: maxPage + 1},
 		"page_token": {PageToken: "x"},
 	} {
 		var known *fault.Error
@@ -102,11 +102,11 @@ func FuzzParsePlace(f *testing.F) {
 	f.Add(Place{Created: -1, Run: runlog.Run{Namespace: "n", ID: "r"}}.Token())
 	f.Add("MS9uL3IvcQ")
 	f.Fuzz(func(t *testing.T, token string) {
-		p, err := ParsePlace(token)
+		p, err := parsePlace(token)
 		if err != nil || token == "" {
 			return
 		}
-		if again, err := ParsePlace(p.Token()); err != nil || again != p {
+		if again, err := parsePlace(p.Token()); err != nil || again != p {
 			t.Fatalf("%q: %v became %v, %v", token, p, again, err)
 		}
 	})

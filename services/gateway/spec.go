@@ -37,7 +37,7 @@ func checkSpec(s *harnessv1.RunSpec) error {
 func checkAgent(a *harnessv1.AgentSpec) error {
 	if err := input.First(
 		func() error { return input.CheckSize("spec.agent.name", a.GetName(), input.MaxName) },
-		func() error { return input.CheckSize("spec.agent.instructions", a.GetInstructions(), MaxInstructions) },
+		func() error { return input.CheckSize("spec.agent.instructions", a.GetInstructions(), maxInstructions) },
 		func() error { return input.CheckModel("spec.agent.model", a.GetModel()) },
 		func() error { return checkEffort(a.GetReasoning().GetEffort()) },
 		func() error { return tree.Check("spec.agent.agents", a.GetAgents(), mode.Names(a.GetModes())) },
@@ -45,8 +45,8 @@ func checkAgent(a *harnessv1.AgentSpec) error {
 	); err != nil {
 		return err
 	}
-	if n := len(a.GetFallbackModels()); n > MaxFallbackModels {
-		return input.TooLarge("spec.agent.fallback_models", n, MaxFallbackModels, "models")
+	if n := len(a.GetFallbackModels()); n > maxFallbackModels {
+		return input.TooLarge("spec.agent.fallback_models", n, maxFallbackModels, "models")
 	}
 	for i, m := range a.GetFallbackModels() {
 		field := input.At("spec.agent.fallback_models", i)
@@ -57,8 +57,8 @@ func checkAgent(a *harnessv1.AgentSpec) error {
 			return err
 		}
 	}
-	if n := len(a.GetTools()); n > MaxToolRules {
-		return input.TooLarge("spec.agent.tools", n, MaxToolRules, "rules")
+	if n := len(a.GetTools()); n > maxToolRules {
+		return input.TooLarge("spec.agent.tools", n, maxToolRules, "rules")
 	}
 	for i, rule := range a.GetTools() {
 		field := input.At("spec.agent.tools", i)
@@ -102,8 +102,8 @@ func checkEffort(effort harnessv1.Effort) error {
 func checkWorkspace(workspace string) error {
 	const field = "spec.workspace"
 	switch {
-	case len(workspace) > MaxPath:
-		return input.TooLarge(field, len(workspace), MaxPath, "bytes")
+	case len(workspace) > maxPath:
+		return input.TooLarge(field, len(workspace), maxPath, "bytes")
 	case !path.IsAbs(workspace):
 		return fault.Invalid(field, "%q: must be an absolute path", workspace)
 	case strings.ContainsRune(workspace, 0):
@@ -117,8 +117,8 @@ func checkWorkflow(cycle []string) error {
 	if len(cycle) == 0 {
 		return nil
 	}
-	if len(cycle) > MaxWorkflow {
-		return input.TooLarge(field, len(cycle), MaxWorkflow, "executors")
+	if len(cycle) > maxWorkflow {
+		return input.TooLarge(field, len(cycle), maxWorkflow, "executors")
 	}
 	seen := map[string]bool{}
 	for i, name := range cycle {

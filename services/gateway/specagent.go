@@ -30,8 +30,8 @@ func checkSpecSize(s *harnessv1.RunSpec) error {
 	for _, m := range s.GetMedia() {
 		n -= proto.Size(m)
 	}
-	if n > MaxSpec {
-		return input.TooLarge("spec", n, MaxSpec, "bytes without its goal and media")
+	if n > maxSpec {
+		return input.TooLarge("spec", n, maxSpec, "bytes without its goal and media")
 	}
 	return nil
 }
@@ -47,8 +47,8 @@ func checkDefinition(s *harnessv1.RunSpec) error {
 				return input.TooLarge(agent+".policies", n, tree.MaxDepth+1, "policies")
 			}
 			for i, p := range a.GetPolicies() {
-				if n := len(p.GetRules()); n > MaxToolRules {
-					return input.TooLarge(input.At(agent+".policies", i)+".rules", n, MaxToolRules, "rules")
+				if n := len(p.GetRules()); n > maxToolRules {
+					return input.TooLarge(input.At(agent+".policies", i)+".rules", n, maxToolRules, "rules")
 				}
 			}
 			_, err := policy.Compile(a.GetTools(), a.GetPolicies()...)
@@ -93,8 +93,8 @@ func checkDefinition(s *harnessv1.RunSpec) error {
 // checkPolicies refuses sub-agents, at all levels, whose policies are invalid.
 func checkPolicies(field string, agents []*harnessv1.SubAgent) error {
 	for i, a := range agents {
-		if n := len(a.GetPolicy()); n > MaxToolRules {
-			return input.TooLarge(input.At(field, i)+".policy", n, MaxToolRules, "rules")
+		if n := len(a.GetPolicy()); n > maxToolRules {
+			return input.TooLarge(input.At(field, i)+".policy", n, maxToolRules, "rules")
 		}
 		if err := policy.Check(input.At(field, i)+".policy", a.GetPolicy()); err != nil {
 			return err
@@ -171,8 +171,8 @@ func checkMaySave(field string, s *harnessv1.RunSpec) error {
 // checkProviders refuses context providers without a unique name, and those without
 // exactly one of text and grpc.
 func checkProviders(field string, providers []*harnessv1.ContextProvider) error {
-	if n := len(providers); n > MaxProviders {
-		return input.TooLarge(field, n, MaxProviders, "providers")
+	if n := len(providers); n > maxProviders {
+		return input.TooLarge(field, n, maxProviders, "providers")
 	}
 	seen := map[string]bool{}
 	for i, p := range providers {
@@ -193,8 +193,8 @@ func checkProviders(field string, providers []*harnessv1.ContextProvider) error 
 			return fault.Invalid(of, "has both text and grpc: give one of them")
 		case p.GetText() == "" && p.GetGrpc() == "":
 			return fault.Invalid(of, "has neither text nor grpc: give one of them")
-		case len(p.GetText()) > MaxContextText:
-			return input.TooLarge(of+".text", len(p.GetText()), MaxContextText, "bytes")
+		case len(p.GetText()) > maxContextText:
+			return input.TooLarge(of+".text", len(p.GetText()), maxContextText, "bytes")
 		case p.GetGrpc() != "" && !isTarget(p.GetGrpc()):
 			return fault.Invalid(of+".grpc", "%q: must be HOST:PORT", p.GetGrpc())
 		}
@@ -216,8 +216,8 @@ func isTarget(text string) bool {
 // checkJudgement refuses invalid settings of stall detection and hooks.
 func checkJudgement(c *harnessv1.LoopConfig) error {
 	const stall, hooks = "spec.config.stall.threshold", "spec.config.hooks.timeout"
-	if s := c.GetStall(); s != nil && s.Threshold != nil && (s.GetThreshold() < 2 || s.GetThreshold() > MaxStall) {
-		return fault.Invalid(stall, "%d: must be from 2 to %d", s.GetThreshold(), MaxStall)
+	if s := c.GetStall(); s != nil && s.Threshold != nil && (s.GetThreshold() < 2 || s.GetThreshold() > maxStall) {
+		return fault.Invalid(stall, "%d: must be from 2 to %d", s.GetThreshold(), maxStall)
 	}
 	if err := input.CheckDuration(hooks, c.GetHooks().GetTimeout()); err != nil {
 		return err

@@ -101,14 +101,14 @@ func sourcesOf(n int) (sources []*harnessv1.Source) {
 func TestTasksThatAreAccepted(t *testing.T) {
 	for name, change := range map[string]func(*harnessv1.RunSpec){
 		"200 sources": func(s *harnessv1.RunSpec) {
-			s.Task = &harnessv1.Task{Kind: "synthesis", Sources: sourcesOf(MaxSources)}
+			s.Task = &harnessv1.Task{Kind: "synthesis", Sources: sourcesOf(maxSources)}
 		},
 		"own kind": func(s *harnessv1.RunSpec) {
 			s.Agent.Kinds = []*harnessv1.WorkKind{{
 				Name: "review", MaxAttempts: proto.Uint32(10), Score: "doc_qs", Perspectives: []string{"style"}, Prompts: map[string]string{"verifier_style": "Judge the style."},
 				ArtifactKinds: []string{"finding"}, Counts: []*harnessv1.ArtifactCount{{Kind: "finding", Count: 200}},
 			}}
-			s.Task = &harnessv1.Task{Kind: "review", Profile: strings.Repeat("p", MaxProfile)}
+			s.Task = &harnessv1.Task{Kind: "review", Profile: strings.Repeat("p", maxProfile)}
 		},
 		"limits": withQuality(&harnessv1.QualityConfig{Iterations: proto.Uint32(5), Retry: &harnessv1.QualityRetryConfig{
 			MaxAttemptsSynthesis: proto.Uint32(10), GoodEnoughScore: proto.Float64(1), LowQualityThreshold: proto.Float64(1),
@@ -170,7 +170,7 @@ func TestPartsOfAnAgent(t *testing.T) {
 			s.Agent.Agents = []*harnessv1.SubAgent{{Name: "explore"}, {Name: "research"}}
 			s.Agent.Swarm = &harnessv1.Swarm{Specialists: []string{"explore", "nowhere"}, Aggregator: "research"}
 		}},
-		{"spec.agent.kinds", true, func(s *spec) { s.Agent.Kinds = make([]*harnessv1.WorkKind, MaxKinds+1) }},
+		{"spec.agent.kinds", true, func(s *spec) { s.Agent.Kinds = make([]*harnessv1.WorkKind, maxKinds+1) }},
 		{"spec.agent.kinds[0]", false, func(s *spec) { s.Agent.Kinds = []*harnessv1.WorkKind{{Name: "review", MaxAttempts: proto.Uint32(0)}} }},
 		{"spec.agent.kinds[0]", false, func(s *spec) { s.Agent.Kinds = []*harnessv1.WorkKind{{Name: "review", Score: "stars"}} }},
 		{"spec.agent.kinds[0]", false, func(s *spec) { s.Agent.Kinds = []*harnessv1.WorkKind{{Name: "chat"}} }},
@@ -188,8 +188,8 @@ func TestPartsOfAnAgent(t *testing.T) {
 		}},
 		{"spec.agent.kinds[1].name", false, func(s *spec) { s.Agent.Kinds = []*harnessv1.WorkKind{{Name: "review"}, {Name: "review"}} }},
 		{"spec.task.kind", false, func(s *spec) { s.Task = &harnessv1.Task{Kind: "review"} }},
-		{"spec.task.profile", true, func(s *spec) { s.Task = &harnessv1.Task{Profile: strings.Repeat("p", MaxProfile+1)} }},
-		{"spec.task.sources", true, func(s *spec) { s.Task = &harnessv1.Task{Sources: sourcesOf(MaxSources + 1)} }},
+		{"spec.task.profile", true, func(s *spec) { s.Task = &harnessv1.Task{Profile: strings.Repeat("p", maxProfile+1)} }},
+		{"spec.task.sources", true, func(s *spec) { s.Task = &harnessv1.Task{Sources: sourcesOf(maxSources + 1)} }},
 		{"spec.task.sources[1].id", false, func(s *spec) { s.Task = &harnessv1.Task{Sources: []*harnessv1.Source{{Id: "a"}, {Id: "a"}}} }},
 		{"spec.task.sources[0].id", false, func(s *spec) { s.Task = &harnessv1.Task{Sources: []*harnessv1.Source{{Id: "a b"}}} }},
 		{"spec.task.sources[0].title", true, func(s *spec) {
@@ -215,16 +215,16 @@ func TestPartsOfAnAgent(t *testing.T) {
 			s.Agent.Swarm = &harnessv1.Swarm{Specialists: []string{"explore", "research"}, Aggregator: "task", Kinds: []string{"novel"}}
 		}},
 		{"spec.agent.context_providers[1]", false, provider(&harnessv1.ContextProvider{Name: "x", Text: "x", Grpc: "h:1"})},
-		{"spec.agent.context_providers[1].text", true, provider(&harnessv1.ContextProvider{Name: "x", Text: strings.Repeat("x", MaxContextText+1)})},
+		{"spec.agent.context_providers[1].text", true, provider(&harnessv1.ContextProvider{Name: "x", Text: strings.Repeat("x", maxContextText+1)})},
 		{"spec.agent.context_providers[1].grpc", false, provider(&harnessv1.ContextProvider{Name: "x", Grpc: "localhost"})},
 		{"spec.agent.context_providers[1].grpc", false, provider(&harnessv1.ContextProvider{Name: "x", Grpc: ":443"})},
 		{"spec.agent.context_providers[1].grpc", false, provider(&harnessv1.ContextProvider{Name: "x", Grpc: "h:0"})},
 		{"spec.agent.context_providers[1].grpc", false, provider(&harnessv1.ContextProvider{Name: "x", Grpc: "h:70000"})},
 		{"spec.agent.context_providers[1].grpc", false, provider(&harnessv1.ContextProvider{Name: "x", Grpc: "::1:80"})},
 		{"spec.agent.context_providers[1].grpc", false, provider(&harnessv1.ContextProvider{Name: "x", Grpc: "http://h:80"})},
-		{"spec.agent.context_providers", true, func(s *spec) { s.Agent.ContextProviders = make([]*harnessv1.ContextProvider, MaxProviders+1) }},
+		{"spec.agent.context_providers", true, func(s *spec) { s.Agent.ContextProviders = make([]*harnessv1.ContextProvider, maxProviders+1) }},
 		{"spec.config.stall.threshold", false, func(s *spec) { s.Config.Stall.Threshold = proto.Uint32(1) }},
-		{"spec.config.stall.threshold", false, func(s *spec) { s.Config.Stall.Threshold = proto.Uint32(MaxStall + 1) }},
+		{"spec.config.stall.threshold", false, func(s *spec) { s.Config.Stall.Threshold = proto.Uint32(maxStall + 1) }},
 		{"spec.config.hooks.timeout", false, func(s *spec) { s.Config.Hooks.Timeout = durationpb.New(0) }},
 		{"spec.config.hooks.timeout", false, func(s *spec) { s.Config.Hooks.Timeout = durationpb.New(MaxHookTimeout + 1) }},
 		{"spec.contract.required_outputs[0].predicate.path", false, func(s *spec) { s.Contract.RequiredOutputs[0].Predicate.Path = "" }},
@@ -260,7 +260,7 @@ func TestPartsOfAnAgent(t *testing.T) {
 		{"spec.contract.required_outputs[2].predicate.cel", false, func(s *spec) { s.Contract.RequiredOutputs[2].Predicate.Cel = "turn" }},
 		{"spec", true, func(s *spec) {
 			for i := range 4 {
-				s.Agent.ContextProviders = append(s.Agent.ContextProviders, &harnessv1.ContextProvider{Name: strconv.Itoa(i), Text: strings.Repeat("x", MaxContextText)})
+				s.Agent.ContextProviders = append(s.Agent.ContextProviders, &harnessv1.ContextProvider{Name: strconv.Itoa(i), Text: strings.Repeat("x", maxContextText)})
 			}
 		}},
 	} {

@@ -22,8 +22,8 @@ const (
 	MaxRecentMessages = 1000
 	// MaxRecentShare bounds the share of the window that these may hold.
 	MaxRecentShare = 0.6
-	// MaxDurability bounds the tools whose durability is set.
-	MaxDurability = 128
+	// maxDurability bounds the tools whose durability is set.
+	maxDurability = 128
 	// MaxPreserved bounds the preserved fields of a tool.
 	MaxPreserved = 8
 	// MinSummaryWait and MaxSummaryWait bound the wait for a summary.
@@ -135,8 +135,8 @@ func checkStrategies(strategies []harnessv1.CompactionAction) error {
 
 func checkDurability(tools []*harnessv1.ToolDurability) error {
 	const list = contextField + "durability"
-	if n := len(tools); n > MaxDurability {
-		return input.TooLarge(list, n, MaxDurability, "tools")
+	if n := len(tools); n > maxDurability {
+		return input.TooLarge(list, n, maxDurability, "tools")
 	}
 	seen := map[string]bool{}
 	for i, t := range tools {

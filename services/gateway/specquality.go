@@ -15,12 +15,12 @@ import (
 
 // Limits of tasks and kinds of work.
 const (
-	// MaxSources bounds the sources of a task.
-	MaxSources = 200
-	// MaxKinds bounds the kinds of an agent.
-	MaxKinds = 16
-	// MaxProfile bounds the name of a profile, in bytes.
-	MaxProfile    = 256
+	// maxSources bounds the sources of a task.
+	maxSources = 200
+	// maxKinds bounds the kinds of an agent.
+	maxKinds = 16
+	// maxProfile bounds the name of a profile, in bytes.
+	maxProfile    = 256
 	maxIterations = 5
 	maxAttempts   = 10
 	minJudgeTime  = time.Second
@@ -34,8 +34,8 @@ var sourceID = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 // checkQuality refuses kinds, a task and settings by which no work can be judged.
 func checkQuality(s *harnessv1.RunSpec) error {
 	kinds := s.GetAgent().GetKinds()
-	if n := len(kinds); n > MaxKinds {
-		return input.TooLarge("spec.agent.kinds", n, MaxKinds, "kinds")
+	if n := len(kinds); n > maxKinds {
+		return input.TooLarge("spec.agent.kinds", n, maxKinds, "kinds")
 	}
 	for i, k := range kinds {
 		field := input.At("spec.agent.kinds", i)
@@ -58,10 +58,10 @@ func checkTask(t *harnessv1.Task, kinds []string) error {
 	switch {
 	case t.GetKind() != "" && !slices.Contains(kinds, t.GetKind()):
 		return fault.Invalid(field+".kind", "unknown kind %q: must be one of %s", t.GetKind(), strings.Join(kinds, ", "))
-	case len(t.GetSources()) > MaxSources:
-		return input.TooLarge(field+".sources", len(t.GetSources()), MaxSources, "sources")
-	case len(t.GetProfile()) > MaxProfile:
-		return input.TooLarge(field+".profile", len(t.GetProfile()), MaxProfile, "bytes")
+	case len(t.GetSources()) > maxSources:
+		return input.TooLarge(field+".sources", len(t.GetSources()), maxSources, "sources")
+	case len(t.GetProfile()) > maxProfile:
+		return input.TooLarge(field+".profile", len(t.GetProfile()), maxProfile, "bytes")
 	}
 	seen := map[string]bool{}
 	for i, src := range t.GetSources() {

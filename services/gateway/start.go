@@ -53,12 +53,12 @@ func letters(random uint64, n int) string {
 // Same reports whether two requests are for the same run: whether everything that they
 // request is equal, texts by their bytes wherever they are stored.
 func Same(run runlog.Run, a, b *harnessv1.RunSpec) bool {
-	return bytes.Equal(Canonical(run, a), Canonical(run, b))
+	return bytes.Equal(canonical(run, a), canonical(run, b))
 }
 
-// Canonical returns a request as bytes: equal for equal requests. The tool services that the
+// canonical returns a request as bytes: equal for equal requests. The tool services that the
 // gateway has added are no part of a request.
-func Canonical(run runlog.Run, spec *harnessv1.RunSpec) []byte {
+func canonical(run runlog.Run, spec *harnessv1.RunSpec) []byte {
 	spec = proto.CloneOf(spec)
 	removeServices(spec)
 	if goal := spec.GetGoal(); goal != nil {

@@ -103,9 +103,9 @@ func TestLargestSpecFitsIntoARecord(t *testing.T) {
 	s.Goal = content.Inline(strings.Repeat("x", runlog.MaxInline))
 	for i := 0; ; i++ {
 		s.Agent.ContextProviders = append(s.Agent.ContextProviders, &harnessv1.ContextProvider{
-			Name: strconv.Itoa(i), Text: strings.Repeat("x", min(MaxContextText, MaxSpec-proto.Size(s)+proto.Size(s.GetGoal())-100)),
+			Name: strconv.Itoa(i), Text: strings.Repeat("x", min(maxContextText, maxSpec-proto.Size(s)+proto.Size(s.GetGoal())-100)),
 		})
-		if proto.Size(s)-proto.Size(s.GetGoal()) > MaxSpec-200 {
+		if proto.Size(s)-proto.Size(s.GetGoal()) > maxSpec-200 {
 			break
 		}
 	}
@@ -126,14 +126,14 @@ func TestStartRecordFits(t *testing.T) {
 	r.RequestId = strings.Repeat("q", input.MaxID)
 	s := r.GetSpec()
 	s.Goal = content.Inline(strings.Repeat("x", runlog.MaxInline))
-	s.Workspace = "/" + strings.Repeat("x", MaxPath-1)
-	s.Agent.Name, s.Agent.Instructions = strings.Repeat("x", input.MaxName), strings.Repeat("x", MaxInstructions)
+	s.Workspace = "/" + strings.Repeat("x", maxPath-1)
+	s.Agent.Name, s.Agent.Instructions = strings.Repeat("x", input.MaxName), strings.Repeat("x", maxInstructions)
 	s.Agent.Model = "p:" + strings.Repeat("x", input.MaxName-2)
-	for range MaxFallbackModels {
+	for range maxFallbackModels {
 		s.Agent.FallbackModels = append(s.Agent.FallbackModels, s.Agent.Model)
 	}
 	s.Agent.Tools = nil
-	for range MaxToolRules {
+	for range maxToolRules {
 		s.Agent.Tools = append(s.Agent.Tools, &harnessv1.ToolRule{Name: long, Policy: harnessv1.ToolDecision_TOOL_DECISION_ASK})
 	}
 	s.Config.Continuation.Text = strings.Repeat("x", input.MaxReason)

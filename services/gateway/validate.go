@@ -17,7 +17,7 @@ import (
 // Namespace returns the namespace of a request.
 func Namespace(namespace string) (string, error) {
 	if namespace == "" {
-		return DefaultNamespace, nil
+		return defaultNamespace, nil
 	}
 	return namespace, input.CheckName("namespace", namespace)
 }
@@ -62,14 +62,14 @@ func CheckList(r *harnessv1.ListRunsRequest) (namespace string, size int, from P
 	size = int(r.GetPageSize())
 	switch {
 	case size == 0:
-		size = DefaultPage
-	case size > MaxPage:
-		return "", 0, Place{}, fault.Invalid("page_size", "%d: must be from 1 to %d", r.GetPageSize(), MaxPage)
+		size = defaultPage
+	case size > maxPage:
+		return "", 0, Place{}, fault.Invalid("page_size", "%d: must be from 1 to %d", r.GetPageSize(), maxPage)
 	}
 	if err := checkStatuses(r.GetStatuses()); err != nil {
 		return "", 0, Place{}, err
 	}
-	from, err = ParsePlace(r.GetPageToken())
+	from, err = parsePlace(r.GetPageToken())
 	return namespace, size, from, err
 }
 
@@ -84,7 +84,7 @@ func checkStatuses(statuses []harnessv1.RunStatus) error {
 
 // Scope returns the namespace of a list, empty for all.
 func Scope(namespace string) (string, error) {
-	if namespace == AllNamespaces {
+	if namespace == allNamespaces {
 		return "", nil
 	}
 	return Namespace(namespace)

@@ -99,7 +99,7 @@ func TestCheckStart(t *testing.T) {
 		{"spec.media[0].data", true, func(r *request) { r.Spec.Media = files(strings.Repeat("x", media.MaxData+1)) }},
 		{"spec.media[0].blob", false, func(r *request) { r.Spec.Media = []*harnessv1.Media{{Blob: &harnessv1.BlobRef{}}} }},
 		{"spec.agent.name", true, func(r *request) { r.Spec.Agent.Name = strings.Repeat("x", input.MaxName+1) }},
-		{"spec.agent.instructions", true, func(r *request) { r.Spec.Agent.Instructions = strings.Repeat("x", MaxInstructions+1) }},
+		{"spec.agent.instructions", true, func(r *request) { r.Spec.Agent.Instructions = strings.Repeat("x", maxInstructions+1) }},
 		{"spec.agent.model", false, func(r *request) { r.Spec.Agent.Model = "gpt-5" }},
 		{"spec.agent.model", false, func(r *request) { r.Spec.Agent.Model = ":gpt-5" }},
 		{"spec.agent.fallback_models[1]", false, func(r *request) { r.Spec.Agent.FallbackModels = []string{"a:b", ""} }},
@@ -110,7 +110,7 @@ func TestCheckStart(t *testing.T) {
 		{"spec.workspace", false, func(r *request) { r.Spec.Workspace = "" }},
 		{"spec.workspace", false, func(r *request) { r.Spec.Workspace = "work" }},
 		{"spec.workspace", false, func(r *request) { r.Spec.Workspace = "/a\x00b" }},
-		{"spec.workspace", true, func(r *request) { r.Spec.Workspace = "/" + strings.Repeat("x", MaxPath) }},
+		{"spec.workspace", true, func(r *request) { r.Spec.Workspace = "/" + strings.Repeat("x", maxPath) }},
 		{"spec.workflow[1]", false, func(r *request) { r.Spec.Workflow[1] = "a b" }},
 		{"spec.workflow[1]", false, func(r *request) { r.Spec.Workflow[1] = "park" }},
 		{"spec.workflow[2]", false, func(r *request) { r.Spec.Workflow[2] = "compaction" }},
@@ -153,7 +153,7 @@ func TestCheckStart(t *testing.T) {
 		{"spec.config.context.strategies[2]", false, func(r *request) { r.Spec.Config.Context.Strategies = strategies("DROP", "CLEAR", "DROP") }},
 		{"spec.config.context.clear_tokens", false, func(r *request) { r.Spec.Config.Context.ClearTokens = proto.Uint32(0) }},
 		{"spec.config.context.externalize_tokens", false, func(r *request) { r.Spec.Config.Context.ExternalizeTokens = proto.Uint32(0) }},
-		{"spec.config.context.durability", true, durable(MaxDurability+1, func(int, *durability) {})},
+		{"spec.config.context.durability", true, durable(maxDurability+1, func(int, *durability) {})},
 		{"spec.config.context.durability[0].tool", false, durable(1, func(_ int, d *durability) { d.Tool = "a b" })},
 		{"spec.config.context.durability[1].tool", false, durable(2, func(_ int, d *durability) { d.Tool = "a" })},
 		{"spec.config.context.durability[0].durability", false, durable(1, func(_ int, d *durability) { d.Durability = 0 })},
@@ -232,7 +232,7 @@ func TestContextSettingsThatAreAccepted(t *testing.T) {
 		"all strategies": func(r *request) {
 			r.Spec.Config.Context.Strategies = strategies("DROP", "CLEAR", "SUMMARIZE", "EXTERNALIZE")
 		},
-		"many tools":       durable(MaxDurability, func(_ int, d *durability) { d.PreservedFields = slices.Repeat([]string{"path"}, MaxPreserved) }),
+		"many tools":       durable(maxDurability, func(_ int, d *durability) { d.PreservedFields = slices.Repeat([]string{"path"}, MaxPreserved) }),
 		"a model":          summarized("openai:gpt-5-mini"),
 		"a custom service": summarized("grpc:localhost:7000"),
 		"a short wait":     func(r *request) { r.Spec.Config.Context.SummaryWait = durationpb.New(MinSummaryWait) },
@@ -249,7 +249,7 @@ func TestContextSettingsThatAreAccepted(t *testing.T) {
 
 func TestRunName(t *testing.T) {
 	run, err := Run("", "r1")
-	if err != nil || run.Namespace != DefaultNamespace {
+	if err != nil || run.Namespace != defaultNamespace {
 		t.Fatal(run, err)
 	}
 	_, err = Run("", "")

@@ -64,9 +64,9 @@ func (r Recovery) Next(e Event) (Recovery, Action) {
 	case RecoveryReading:
 		switch e := e.(type) {
 		case Newest:
-			return r.append(Consumer{Exists: true, AckFloor: e.Sequence})
+			return r.append(consumer{Exists: true, AckFloor: e.Sequence})
 		case NotFound:
-			return r.append(Consumer{})
+			return r.append(consumer{})
 		case Failure:
 			return r.end(e.Err)
 		}
@@ -113,7 +113,7 @@ func (r Recovery) end(err error) (Recovery, Action) {
 	return Recovery{State: RecoveryDone, Step: r.Step}, Finish{Err: err}
 }
 
-func (r Recovery) append(at Consumer) (Recovery, Action) {
+func (r Recovery) append(at consumer) (Recovery, Action) {
 	rec := recoveringRecord(r.view, at)
 	if rec == nil && begun(r.view) && at.Exists && r.view.Step.Sequence <= at.AckFloor {
 		r.State = RecoveryAsking
@@ -131,8 +131,8 @@ func begun(view runlog.View) bool {
 	return view.Newest.Sequence != view.Step.Sequence && view.Newest.Record.GetJournal() != nil
 }
 
-// Consumer is the position of an executor's consumer.
-type Consumer struct {
+// consumer is the position of an executor's consumer.
+type consumer struct {
 	// Exists is false if the executor has no consumer.
 	Exists bool
 	// AckFloor is the sequence up to which all steps to the executor are acknowledged.
@@ -145,7 +145,7 @@ const lostStep = "the step was acknowledged and nothing followed; it is handed o
 // recoveringRecord returns the record that recovers the run of a view, without its
 // envelope; nil if the run is in order. at is the position of the consumer of the
 // step's executor, read after the view.
-func recoveringRecord(view runlog.View, at Consumer) *harnessv1.Record {
+func recoveringRecord(view runlog.View, at consumer) *harnessv1.Record {
 	step := view.Step.Record.GetStep()
 	if step == nil || view.Newest.Sequence != view.Step.Sequence || runlog.IsRest(step.GetTo()) {
 		return nil

@@ -16,7 +16,7 @@
 // the observations. It asks for NeedInbox, for the first trigger also for NeedEnvironment
 // and for NeedContext of each context provider, for the verdicts of hooks, after a
 // compaction for NeedConversation if there are answers, for runstate.KeyBackground if it
-// parks a run that has background commands, and for what calls wait for (WaitKey). An observation that is missing is
+// parks a run that has background commands, and for what calls wait for (waitKey). An observation that is missing is
 // requested, not an error.
 package repair
 

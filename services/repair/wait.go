@@ -17,12 +17,12 @@ import (
 // and the id of the call follow.
 const NeedWait = "wait:"
 
-// WaitKey returns the key of the next check of a call.
-func WaitKey(call *harnessv1.PendingCall) string {
+// waitKey returns the key of the next check of a call.
+func waitKey(call *harnessv1.PendingCall) string {
 	return NeedWait + strconv.FormatUint(uint64(call.GetWait().GetChecks())+1, 10) + ":" + call.GetCallId()
 }
 
-// WaitCall returns the call that a key of WaitKey names; nil if it waits no longer.
+// WaitCall returns the call that a key of waitKey names; nil if it waits no longer.
 func WaitCall(s *harnessv1.Snapshot, key string) *harnessv1.PendingCall {
 	_, id, _ := strings.Cut(strings.TrimPrefix(key, NeedWait), ":")
 	return find(runstate.AwaitedCalls(s), id)
@@ -80,7 +80,7 @@ func (d *decision) checkWait(call *harnessv1.PendingCall, now time.Time) (ended 
 	}
 	seen := d.seen(call)
 	if seen == nil {
-		return "", false, &agent.NeedsError{Keys: []string{WaitKey(call)}}
+		return "", false, &agent.NeedsError{Keys: []string{waitKey(call)}}
 	}
 	switch {
 	case seen.GetError() != "":
@@ -103,7 +103,7 @@ func (d *decision) checkWait(call *harnessv1.PendingCall, now time.Time) (ended 
 
 // seen returns the observation of the next check of a call; nil if there is none.
 func (d *decision) seen(call *harnessv1.PendingCall) *harnessv1.WaitCheck {
-	if o := agent.Observation(d.in, WaitKey(call)); o != nil {
+	if o := agent.Observation(d.in, waitKey(call)); o != nil {
 		return o.GetWaitCheck()
 	}
 	return nil

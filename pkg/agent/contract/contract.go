@@ -27,20 +27,20 @@ import (
 
 // Limits of a contract.
 const (
-	// MaxOutputs bounds the outputs, requirement lines included.
-	MaxOutputs = 200
-	// MaxQuestions bounds the questions.
-	MaxQuestions = 32
-	// MaxEncoded bounds the contract as encoded protobuf, in bytes.
-	MaxEncoded = 96 << 10
+	// maxOutputs bounds the outputs, requirement lines included.
+	maxOutputs = 200
+	// maxQuestions bounds the questions.
+	maxQuestions = 32
+	// maxEncoded bounds the contract as encoded protobuf, in bytes.
+	maxEncoded = 96 << 10
 	// MaxCount bounds the artifacts that the required outputs count, because a run saves no more.
 	MaxCount = workitem.MaxArtifacts
 )
 
 // Defaults of a contract.
 const (
-	// DefaultMinConfidence is the minimum confidence of an output that counts as met.
-	DefaultMinConfidence = 0.6
+	// defaultMinConfidence is the minimum confidence of an output that counts as met.
+	defaultMinConfidence = 0.6
 	// DefaultCommandTimeout is the timeout of COMMAND_SUCCEEDS.
 	DefaultCommandTimeout = 120 * time.Second
 	// DefaultRemoteTimeout is the timeout of CUSTOM with grpc.
@@ -88,7 +88,7 @@ func Resolve(c *harnessv1.TaskContract) *harnessv1.TaskContract {
 		r.Acceptability.MaxUnknowns = proto.Uint32(0)
 	}
 	if r.Acceptability.MinConfidence == nil {
-		r.Acceptability.MinConfidence = proto.Float64(DefaultMinConfidence)
+		r.Acceptability.MinConfidence = proto.Float64(defaultMinConfidence)
 	}
 	if r.Acceptability.AllowPartial == nil {
 		r.Acceptability.AllowPartial = proto.Bool(false)

@@ -122,7 +122,7 @@ func countsAsMet(a *harnessv1.Acceptability, seen *harnessv1.RequirementCoverage
 
 func minConfidence(a *harnessv1.Acceptability) float64 {
 	if a == nil || a.MinConfidence == nil {
-		return DefaultMinConfidence
+		return defaultMinConfidence
 	}
 	return a.GetMinConfidence()
 }

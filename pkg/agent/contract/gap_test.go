@@ -72,11 +72,11 @@ Bring about what is missing, then finish again. Saying that it is there does not
 
 func TestLongGapTextEndsWithACount(t *testing.T) {
 	c := &harnessv1.TaskContract{}
-	for i := range MaxOutputs {
+	for i := range maxOutputs {
 		c.RequiredOutputs = append(c.RequiredOutputs, &harnessv1.RequiredOutput{Id: fmt.Sprintf("output-%03d", i), Description: strings.Repeat("long ", 60),
 			Predicate: &harnessv1.Predicate{Type: fileExists, Path: strings.Repeat("p", 300)}})
 	}
-	for i := range MaxQuestions {
+	for i := range maxQuestions {
 		c.Questions = append(c.Questions, &harnessv1.UserQuestion{Id: fmt.Sprint(i), Question: strings.Repeat("why ", 60), Required: proto.Bool(true)})
 	}
 	l := NewLedger(c)
@@ -85,7 +85,7 @@ func TestLongGapTextEndsWithACount(t *testing.T) {
 	}
 	v := isConsistent(t, c, l)
 	text := GapText(v.Gap)
-	if n := len(v.Gap.GetUnmetRequirements()); n != MaxOutputs || strings.Count(text, "… and ") != 3 || !strings.Contains(text, "Not met (200):") {
+	if n := len(v.Gap.GetUnmetRequirements()); n != maxOutputs || strings.Count(text, "… and ") != 3 || !strings.Contains(text, "Not met (200):") {
 		t.Errorf("%d outputs are reported; the gap reads\n%s", n, text)
 	}
 }

@@ -54,12 +54,12 @@ func checkShape(c *harnessv1.TaskContract) error {
 	switch {
 	case outputs+lines+questions == 0:
 		return fault.Invalid("required_outputs", "the contract is empty: set required_outputs, requirements or questions")
-	case outputs+lines > MaxOutputs && lines > 0:
-		return fault.Invalid("requirements", "%d outputs including requirements exceed the limit of %d", outputs+lines, MaxOutputs)
-	case outputs > MaxOutputs:
-		return fault.Invalid("required_outputs", "%d outputs exceed the limit of %d", outputs, MaxOutputs)
-	case questions > MaxQuestions:
-		return fault.Invalid("questions", "%d questions exceed the limit of %d", questions, MaxQuestions)
+	case outputs+lines > maxOutputs && lines > 0:
+		return fault.Invalid("requirements", "%d outputs including requirements exceed the limit of %d", outputs+lines, maxOutputs)
+	case outputs > maxOutputs:
+		return fault.Invalid("required_outputs", "%d outputs exceed the limit of %d", outputs, maxOutputs)
+	case questions > maxQuestions:
+		return fault.Invalid("questions", "%d questions exceed the limit of %d", questions, maxQuestions)
 	case c.GetStored() != nil:
 		return fault.Invalid("stored", "is set by the harness: leave it out")
 	}
@@ -79,14 +79,14 @@ func checkShape(c *harnessv1.TaskContract) error {
 		}
 	}
 	a := c.GetAcceptability()
-	if a.GetMaxUnknowns() > MaxOutputs {
-		return fault.Invalid("acceptability.max_unknowns", "is %d, must be at most %d", a.GetMaxUnknowns(), MaxOutputs)
+	if a.GetMaxUnknowns() > maxOutputs {
+		return fault.Invalid("acceptability.max_unknowns", "is %d, must be at most %d", a.GetMaxUnknowns(), maxOutputs)
 	}
 	if m := a.GetMinConfidence(); math.IsNaN(m) || m < 0 || m > 1 {
 		return fault.Invalid("acceptability.min_confidence", "is %v, must be in [0, 1]", m)
 	}
-	if size := proto.Size(Resolve(c)); size > MaxEncoded {
-		return fault.Invalid("required_outputs", "an encoded contract of %d bytes exceeds the limit of %d: shorten its texts or schemas", size, MaxEncoded)
+	if size := proto.Size(Resolve(c)); size > maxEncoded {
+		return fault.Invalid("required_outputs", "an encoded contract of %d bytes exceeds the limit of %d: shorten its texts or schemas", size, maxEncoded)
 	}
 	return nil
 }

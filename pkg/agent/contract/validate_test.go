@@ -129,7 +129,7 @@ func TestValidateNamesTheFieldAndWhatToDo(t *testing.T) {
 		{`{"requirements": ["x"], "acceptability": {"min_confidence": 0.7}}`, "acceptability.min_confidence", "R1 can never have"},
 		{`{"requirements": ["x"], "acceptability": {"min_confidence": 1.1}}`, "acceptability.min_confidence", "[0, 1]"},
 		{`{"requirements": ["x"], "acceptability": {"min_confidence": "NaN"}}`, "acceptability.min_confidence", "[0, 1]"},
-		{`{"requirements": ["` + strings.Repeat("x", MaxEncoded) + `"]}`, "required_outputs", "limit of 98304"},
+		{`{"requirements": ["` + strings.Repeat("x", maxEncoded) + `"]}`, "required_outputs", "limit of 98304"},
 		{`{"required_outputs": [{"id": "a b"}]}`, "required_outputs[0].id", "does not match"},
 		{`{"required_outputs": [{"id": "a"}, {"id": "a"}]}`, "required_outputs[1].id", "required_outputs[0]"},
 		{`{"required_outputs": [{"id": "x"}, {"id": "R1"}], "requirements": ["x"]}`, "required_outputs[1].id", "requirements[0]"},

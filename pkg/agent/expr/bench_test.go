@@ -54,7 +54,7 @@ func BenchmarkFiftyJitRules(b *testing.B) {
 	}
 }
 
-// The longest evaluation: one that ends at MaxCost.
+// The longest evaluation: one that ends at maxCost.
 func BenchmarkCostLimit(b *testing.B) {
 	program, err := Tool.Compile(`args.list.exists(e, e == "needle")`)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// Usual maximum sizes of inputs. They decide which expressions Compile rejects; MaxCost
+// Usual maximum sizes of inputs. They decide which expressions Compile rejects; maxCost
 // bounds an evaluation with larger inputs.
 const (
 	usualList   = 200     // work items, tools

@@ -49,7 +49,7 @@ func (e *Env) make() *cel.Env {
 		cel.CustomTypeProvider(recordProvider{registry}),
 		cel.CustomTypeAdapter(values),
 		cel.CrossTypeNumericComparisons(true),
-		cel.ParserExpressionSizeLimit(MaxSource),
+		cel.ParserExpressionSizeLimit(maxSource),
 		cel.ParserRecursionLimit(maxDepth),
 		cel.ExpressionNodeLimit(maxNodes),
 		cel.RegexProgramSizeLimit(maxRegex),
@@ -87,8 +87,8 @@ func (e *Env) compile(source string) (*Program, error) {
 	switch {
 	case strings.TrimSpace(source) == "":
 		return nil, &fault.FieldError{Message: "is empty"}
-	case len(source) > MaxSource:
-		return nil, &fault.FieldError{Message: fmt.Sprintf("%d bytes exceed the limit of %d", len(source), MaxSource)}
+	case len(source) > maxSource:
+		return nil, &fault.FieldError{Message: fmt.Sprintf("%d bytes exceed the limit of %d", len(source), maxSource)}
 	case !utf8.ValidString(source):
 		return nil, &fault.FieldError{Message: "is not valid UTF-8"}
 	}
@@ -101,12 +101,12 @@ func (e *Env) compile(source string) (*Program, error) {
 	if err != nil {
 		return nil, &fault.FieldError{Message: "cannot be estimated: " + oneLine(err.Error())}
 	}
-	if estimate.Max > MaxEstimate {
+	if estimate.Max > maxEstimate {
 		return nil, &fault.FieldError{Message: "may cost too much: read less text, or nest fewer macros (all, exists, filter, map)"}
 	}
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
 	if !isCheap(env, tree) {
-		options = append(options, cel.CostTracking(prices{}), cel.CostLimit(MaxCost))
+		options = append(options, cel.CostTracking(prices{}), cel.CostLimit(maxCost))
 	}
 	program, err := env.Program(tree, options...)
 	if err != nil {

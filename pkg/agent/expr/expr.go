@@ -45,18 +45,18 @@ package expr
 // Limits. Costs are in the units of CEL: about one for each step, and one for ten bytes
 // of text that a function reads.
 const (
-	// MaxSource bounds an expression, in bytes.
-	MaxSource = 4 << 10
-	// MaxTemplate bounds a template, in bytes.
-	MaxTemplate = 8 << 10
-	// MaxRendered bounds a rendered template, in bytes. A longer text is cut, with an
+	// maxSource bounds an expression, in bytes.
+	maxSource = 4 << 10
+	// maxTemplate bounds a template, in bytes.
+	maxTemplate = 8 << 10
+	// maxRendered bounds a rendered template, in bytes. A longer text is cut, with an
 	// ellipsis.
-	MaxRendered = 16 << 10
-	// MaxEstimate bounds the estimated cost of an expression for inputs of usual sizes
+	maxRendered = 16 << 10
+	// maxEstimate bounds the estimated cost of an expression for inputs of usual sizes
 	// (see sizes).
-	MaxEstimate = 2_000_000
-	// MaxCost is the cost at which an evaluation ends with an error.
-	MaxCost = 1_000_000
+	maxEstimate = 2_000_000
+	// maxCost is the cost at which an evaluation ends with an error.
+	maxCost = 1_000_000
 	// maxNodes and maxDepth bound the syntax tree, because macros multiply the source.
 	maxNodes = 2000
 	maxDepth = 64

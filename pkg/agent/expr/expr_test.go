@@ -149,7 +149,7 @@ func TestCompileReportsPlaceAndReason(t *testing.T) {
 	}{
 		{Jit, ``, 0, 0, "empty"},
 		{Jit, " \n", 0, 0, "empty"},
-		{Jit, strings.Repeat("a", MaxSource+1), 0, 0, "4096"},
+		{Jit, strings.Repeat("a", maxSource+1), 0, 0, "4096"},
 		{Jit, "turn > \xff", 0, 0, "UTF-8"},
 		{Jit, `turns > 2`, 1, 1, "the variables are turn, max_turns"},
 		{Jit, "turn > 1 &&\n  foo", 2, 3, "foo"},

@@ -29,8 +29,8 @@ type part struct {
 // expression, of any type but bytes and types. Write {{ "{{" }} for literal braces. The
 // error is a *fault.FieldError with a place in the text.
 func (e *Env) Template(text string) (*Template, error) {
-	if len(text) > MaxTemplate {
-		return nil, &fault.FieldError{Message: fmt.Sprintf("%d bytes exceed the limit of %d", len(text), MaxTemplate)}
+	if len(text) > maxTemplate {
+		return nil, &fault.FieldError{Message: fmt.Sprintf("%d bytes exceed the limit of %d", len(text), maxTemplate)}
 	}
 	if !utf8.ValidString(text) {
 		return nil, &fault.FieldError{Message: "is not valid UTF-8"}
@@ -147,20 +147,20 @@ func (t *Template) Render(vars map[string]any) (string, error) {
 			return "", err
 		}
 		write(&out, value, 0)
-		if out.Len() > MaxRendered {
+		if out.Len() > maxRendered {
 			break
 		}
 	}
-	return cut(out.String(), MaxRendered), nil
+	return cut(out.String(), maxRendered), nil
 }
 
 func write(out *strings.Builder, value ref.Val, depth int) {
-	if out.Len() > MaxRendered || depth > maxDepth {
+	if out.Len() > maxRendered || depth > maxDepth {
 		return
 	}
 	switch v := value.(type) {
 	case types.String:
-		out.WriteString(cut(string(v), MaxRendered))
+		out.WriteString(cut(string(v), maxRendered))
 	case types.Int:
 		out.WriteString(strconv.FormatInt(int64(v), 10))
 	case types.Uint:
@@ -193,7 +193,7 @@ func write(out *strings.Builder, value ref.Val, depth int) {
 }
 
 func between(out *strings.Builder, it traits.Iterator, each func(ref.Val)) {
-	for first := true; it.HasNext() == types.True && out.Len() <= MaxRendered; first = false {
+	for first := true; it.HasNext() == types.True && out.Len() <= maxRendered; first = false {
 		if !first {
 			out.WriteString(", ")
 		}

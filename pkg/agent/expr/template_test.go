@@ -48,7 +48,7 @@ func TestTemplateReportsThePlaceOfAnError(t *testing.T) {
 		{"a {{ turn +\n nope }}", 2, 2, "nope"},
 		{"{{ }}", 1, 3, "empty"},
 		{`{{ b"x" }}`, 1, 3, "bytes"},
-		{strings.Repeat("x", MaxTemplate+1), 0, 0, "8192"},
+		{strings.Repeat("x", maxTemplate+1), 0, 0, "8192"},
 	} {
 		_, err := Jit.Template(c.text)
 		var at *fault.FieldError
@@ -77,9 +77,9 @@ func TestRenderedTextIsLimited(t *testing.T) {
 	for i := range 100 {
 		artifacts[fmt.Sprint(i)] = strings.Repeat("é", 1000)
 	}
-	for _, response := range []string{"", strings.Repeat("é", MaxRendered)} {
+	for _, response := range []string{"", strings.Repeat("é", maxRendered)} {
 		got, err := template.Render(vars{"response": response, "artifacts": artifacts})
-		if err != nil || len(got) > MaxRendered+len("…") || !strings.HasSuffix(got, "é…") {
+		if err != nil || len(got) > maxRendered+len("…") || !strings.HasSuffix(got, "é…") {
 			t.Errorf("%d bytes, %v", len(got), err)
 		}
 	}

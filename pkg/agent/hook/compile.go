@@ -40,8 +40,8 @@ func Compile(hooks []*harnessv1.Hook) (*Set, error) {
 	if len(hooks) == 0 {
 		return nil, nil
 	}
-	if len(hooks) > MaxHooks {
-		return nil, fault.Invalid("hooks", "%d hooks exceed the limit of %d", len(hooks), MaxHooks)
+	if len(hooks) > maxHooks {
+		return nil, fault.Invalid("hooks", "%d hooks exceed the limit of %d", len(hooks), maxHooks)
 	}
 	s := &Set{byTopic: map[harnessv1.HookTopic][]*subscriber{}, byID: map[string]*subscriber{}}
 	all := make([]*subscriber, len(hooks))
@@ -112,7 +112,7 @@ func (c compiler) invalid(field, format string, args ...any) error {
 
 func (c compiler) compile() (*subscriber, error) {
 	h := c.hook
-	topic, known := FindTopic(h.GetTopic())
+	topic, known := findTopic(h.GetTopic())
 	switch {
 	case h.GetTopic() == harnessv1.HookTopic_HOOK_TOPIC_UNSPECIFIED:
 		return nil, c.invalid("topic", "is required: the place where the hook is called, such as before_tool_call")
@@ -230,8 +230,8 @@ func (c compiler) checkTools(topic *Topic) error {
 	switch {
 	case len(tools) > 0 && !topic.PerTool:
 		return c.invalid("tools", "is not valid at %s: expected one of %s", topic.Name(), perToolNames())
-	case len(tools) > MaxTools:
-		return c.invalid("tools", "%d tools exceed the limit of %d", len(tools), MaxTools)
+	case len(tools) > maxTools:
+		return c.invalid("tools", "%d tools exceed the limit of %d", len(tools), maxTools)
 	}
 	for i, name := range tools {
 		if !tool.ValidName(name) {

@@ -34,10 +34,10 @@ import (
 
 // Limits.
 const (
-	// MaxHooks is the number of hooks that a run may have.
-	MaxHooks = 64
-	// MaxTools is the number of tools that a hook may name.
-	MaxTools = 64
+	// maxHooks is the number of hooks that a run may have.
+	maxHooks = 64
+	// maxTools is the number of tools that a hook may name.
+	maxTools = 64
 	// MaxCommand bounds a command, in bytes.
 	MaxCommand = 16 << 10
 	// MaxReason, MaxContext and MaxPayload bound the fields of a verdict, in bytes.

@@ -106,8 +106,8 @@ func steering(more ...harnessv1.HookAction) []harnessv1.HookAction {
 	}, more...)
 }
 
-// FindTopic returns the topic with an id. ok is false if there is none.
-func FindTopic(id harnessv1.HookTopic) (t *Topic, ok bool) {
+// findTopic returns the topic with an id. ok is false if there is none.
+func findTopic(id harnessv1.HookTopic) (t *Topic, ok bool) {
 	for i := range topics {
 		if topics[i].ID == id {
 			return &topics[i], true
@@ -154,7 +154,7 @@ func TopicName(id harnessv1.HookTopic) string {
 // Refusal returns the strongest action with which a hook of a topic can stop something:
 // DENY, BLOCK or ABORT, or CONTINUE where it cannot.
 func Refusal(id harnessv1.HookTopic) harnessv1.HookAction {
-	if t, ok := FindTopic(id); ok {
+	if t, ok := findTopic(id); ok {
 		return t.Refusal
 	}
 	return carryOn
@@ -169,6 +169,6 @@ func FailsClosed(h *harnessv1.Hook) bool {
 		return false
 	default: // the default of the topic
 	}
-	t, ok := FindTopic(h.GetTopic())
+	t, ok := findTopic(h.GetTopic())
 	return ok && t.FailsClosed
 }

@@ -16,9 +16,9 @@ type builtInRule struct {
 	text  func(Context) string
 }
 
-// ApproachingLimit is the rule that fires once in each segment, because each segment has
+// approachingLimit is the rule that fires once in each segment, because each segment has
 // its own turns.
-const ApproachingLimit = "approaching_turn_limit"
+const approachingLimit = "approaching_turn_limit"
 
 // builtIn has the built-in rules in the order of their evaluation.
 var builtIn = []builtInRule{
@@ -47,7 +47,7 @@ var builtIn = []builtInRule{
 		},
 	},
 	{
-		id:    ApproachingLimit,
+		id:    approachingLimit,
 		holds: func(c Context) bool { return c.SegmentMax > 1 && uint64(c.SegmentTurn) >= uint64(c.SegmentMax)*4/5 },
 		text: func(c Context) string {
 			return fmt.Sprintf("This is turn %d of at most %d; after the last one the run is ended as it stands. Finish what matters most, begin nothing new, "+

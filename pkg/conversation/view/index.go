@@ -145,8 +145,8 @@ func (x *Index) Weigh(w *harnessv1.Weights) {
 	}
 }
 
-// TokensThrough returns the tokens of the messages up to one, without compaction.
-func (x *Index) TokensThrough(id uint64) uint32 {
+// tokensThrough returns the tokens of the messages up to one, without compaction.
+func (x *Index) tokensThrough(id uint64) uint32 {
 	var n uint64
 	for i := range x.Entries[:min(id, uint64(len(x.Entries)))] {
 		n += uint64(x.Entries[i].Tokens)

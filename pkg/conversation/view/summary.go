@@ -20,8 +20,8 @@ func SummaryMessage(s *harnessv1.StructuredSummary) *harnessv1.Message {
 	}
 }
 
-// SummaryTokens returns the estimated tokens of the message that shows a summary.
-func SummaryTokens(s *harnessv1.StructuredSummary) uint32 {
+// summaryTokens returns the estimated tokens of the message that shows a summary.
+func summaryTokens(s *harnessv1.StructuredSummary) uint32 {
 	return clamp(framing + uint64(len(SummaryText(s)))/placeholderRatio)
 }
 

@@ -159,7 +159,7 @@ func summaryItem(plan *harnessv1.CompactionPlan, summary *harnessv1.StructuredSu
 		Message: SummaryMessage(summary), First: firstOf(summary), Last: ref.GetThroughMessage(), Action: summarize, Mark: r.rules.marks[summarize][span],
 		Tokens: ref.GetTokens(),
 	}
-	it.Original = r.x.TokensThrough(it.Last)
+	it.Original = r.x.tokensThrough(it.Last)
 	r.x.Between(1, it.Last, it.Last, func(e *Entry) bool {
 		if action, _ := r.rules.Action(e); action != summarize {
 			it.Original -= min(it.Original, e.Tokens)
@@ -167,7 +167,7 @@ func summaryItem(plan *harnessv1.CompactionPlan, summary *harnessv1.StructuredSu
 		return true
 	})
 	if it.Tokens == 0 {
-		it.Tokens = SummaryTokens(summary)
+		it.Tokens = summaryTokens(summary)
 	}
 	return it
 }

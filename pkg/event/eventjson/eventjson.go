@@ -93,9 +93,9 @@ var typeNames = map[protoreflect.Name]string{
 	"tool_answer":           "tool.answer",
 }
 
-// TypeUnknown is the type of an event that this program does not know, which a newer
+// typeUnknown is the type of an event that this program does not know, which a newer
 // server may send. Its data is empty.
-const TypeUnknown = "unknown"
+const typeUnknown = "unknown"
 
 var errNil = errors.New("eventjson: nil message")
 
@@ -106,7 +106,7 @@ func Type(e *harnessv1.Event) string {
 			return name
 		}
 	}
-	return TypeUnknown
+	return typeUnknown
 }
 
 // Event encodes an event as one object.

@@ -19,8 +19,8 @@ import (
 
 // Causes with which the context of the work ends.
 var (
-	// ErrInterrupted: an interrupt or a cancel is in the inbox.
-	ErrInterrupted = fmt.Errorf("interrupted: %w", hookcaller.ErrKill)
+	// errInterrupted: an interrupt or a cancel is in the inbox.
+	errInterrupted = fmt.Errorf("interrupted: %w", hookcaller.ErrKill)
 	// ErrOutOfTime: the wall-clock budget is used up.
 	ErrOutOfTime = fmt.Errorf("wall-clock budget used up: %w", hookcaller.ErrKill)
 )
@@ -29,7 +29,7 @@ var (
 // budget: not because the step is lost, and not because this process stops.
 func Stopped(ctx context.Context) bool {
 	cause := context.Cause(ctx)
-	return errors.Is(cause, ErrInterrupted) || errors.Is(cause, ErrOutOfTime)
+	return errors.Is(cause, errInterrupted) || errors.Is(cause, ErrOutOfTime)
 }
 
 // Log is what a Watch needs of a run log.
@@ -79,7 +79,7 @@ type inboxRead struct {
 }
 
 // Inbox reads the inbox of run immediately and at each poke, and calls cancel with
-// ErrInterrupted if it has an interrupt or a cancel past the cursor of s. It
+// errInterrupted if it has an interrupt or a cancel past the cursor of s. It
 // subscribes before the first read, so no item is missed. stop waits until the watch
 // has ended.
 func (w *Watch) Inbox(ctx context.Context, cancel context.CancelCauseFunc, run runlog.Run, s *harnessv1.Snapshot) (inbox *Inbox, stop func()) {
@@ -89,7 +89,7 @@ func (w *Watch) Inbox(ctx context.Context, cancel context.CancelCauseFunc, run r
 		read := i.startRead()
 		found, err := w.read(ctx, run, s)
 		if found.stops {
-			cancel(ErrInterrupted)
+			cancel(errInterrupted)
 		}
 		if err == nil {
 			read.modes = found.modes

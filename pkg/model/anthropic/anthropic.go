@@ -32,8 +32,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 )
 
-// DefaultBaseURL is the address of the service, which requires a key.
-const DefaultBaseURL = "https://api.anthropic.com"
+// defaultBaseURL is the address of the service, which requires a key.
+const defaultBaseURL = "https://api.anthropic.com"
 
 // version is the version of the protocol.
 const version = "2023-06-01"
@@ -56,7 +56,7 @@ var _ model.Provider = (*Provider)(nil)
 // or https address, or includes the version path.
 func New(cfg Config) (*Provider, error) {
 	cfg.Fill(adapter.Endpoint{
-		Name: "anthropic", BaseURL: DefaultBaseURL, KeyHeader: "X-Api-Key", KeyVariable: "ANTHROPIC_API_KEY", BaseVariable: "ANTHROPIC_BASE_URL",
+		Name: "anthropic", BaseURL: defaultBaseURL, KeyHeader: "X-Api-Key", KeyVariable: "ANTHROPIC_API_KEY", BaseVariable: "ANTHROPIC_BASE_URL",
 	})
 	u := cfg.URL()
 	if u == nil {

@@ -139,7 +139,7 @@ func (p *parser) efforts(into *[]harnessv1.Effort) reader {
 		*into = []harnessv1.Effort{}
 		return p.list("efforts", func(n *yaml.Node) error {
 			var value string
-			if err := choice(p, &value, EffortNames()...)("an element of "+name, n); err != nil {
+			if err := choice(p, &value, effortNames()...)("an element of "+name, n); err != nil {
 				return err
 			}
 			effort := effortNamed(value)
@@ -187,8 +187,8 @@ func asJSON(n *yaml.Node) (json.RawMessage, error) {
 	return json.Marshal(value)
 }
 
-// EffortNames returns the names of all efforts, as files and flags have them.
-func EffortNames() []string {
+// effortNames returns the names of all efforts, as files and flags have them.
+func effortNames() []string {
 	return []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
 }
 

@@ -25,8 +25,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 )
 
-// DefaultBaseURL is the address of the service, which requires a key.
-const DefaultBaseURL = "https://api.openai.com/v1"
+// defaultBaseURL is the address of the service, which requires a key.
+const defaultBaseURL = "https://api.openai.com/v1"
 
 // Provider is a model.Provider. It is safe for concurrent use.
 type Provider struct{ *adapter.Provider }
@@ -36,7 +36,7 @@ var _ model.Provider = (*Provider)(nil)
 // New returns a Provider. It sends nothing. It fails if BaseURL is not an http
 // or https address.
 func New(cfg Config) (*Provider, error) {
-	cfg.Fill(adapter.Endpoint{Name: "openai", BaseURL: DefaultBaseURL, KeyVariable: "OPENAI_API_KEY", BaseVariable: "OPENAI_BASE_URL"})
+	cfg.Fill(adapter.Endpoint{Name: "openai", BaseURL: defaultBaseURL, KeyVariable: "OPENAI_API_KEY", BaseVariable: "OPENAI_BASE_URL"})
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}

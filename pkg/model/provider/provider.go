@@ -23,20 +23,20 @@ import (
 
 // The variables of the environment that Default reads.
 const (
-	// EnvOpenAIKey is the key; required for the provider's own address only.
-	EnvOpenAIKey = "OPENAI_API_KEY"
-	// EnvOpenAIBaseURL is the address of a compatible server, with /v1.
-	EnvOpenAIBaseURL = "OPENAI_BASE_URL"
-	// EnvAnthropicKey is the key; required for the provider's own address only.
-	EnvAnthropicKey = "ANTHROPIC_API_KEY"
-	// EnvAnthropicBaseURL is the address of a compatible server, without /v1.
-	EnvAnthropicBaseURL = "ANTHROPIC_BASE_URL"
+	// envOpenAIKey is the key; required for the provider's own address only.
+	envOpenAIKey = "OPENAI_API_KEY"
+	// envOpenAIBaseURL is the address of a compatible server, with /v1.
+	envOpenAIBaseURL = "OPENAI_BASE_URL"
+	// envAnthropicKey is the key; required for the provider's own address only.
+	envAnthropicKey = "ANTHROPIC_API_KEY"
+	// envAnthropicBaseURL is the address of a compatible server, without /v1.
+	envAnthropicBaseURL = "ANTHROPIC_BASE_URL"
 )
 
 const (
 	ways = "openai:NAME, anthropic:NAME or script:FILE"
 	// keys lists the variables that select a model without naming one.
-	keys = EnvOpenAIKey + " or " + EnvAnthropicKey + ", or " + EnvOpenAIBaseURL + " or " + EnvAnthropicBaseURL + " for a compatible server"
+	keys = envOpenAIKey + " or " + envAnthropicKey + ", or " + envOpenAIBaseURL + " or " + envAnthropicBaseURL + " for a compatible server"
 )
 
 // scripted is the prefix of scripted models.
@@ -51,9 +51,9 @@ var ErrNoModel = errors.New("no model: name one (" + ways + "), or set " + keys)
 func Default(env func(string) string) (ref string, err error) {
 	set := func(name string) bool { return strings.TrimSpace(env(name)) != "" }
 	switch {
-	case set(EnvOpenAIKey), set(EnvOpenAIBaseURL):
+	case set(envOpenAIKey), set(envOpenAIBaseURL):
 		return "openai:", nil
-	case set(EnvAnthropicKey), set(EnvAnthropicBaseURL):
+	case set(envAnthropicKey), set(envAnthropicBaseURL):
 		return "anthropic:", nil
 	}
 	return "", ErrNoModel

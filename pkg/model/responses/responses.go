@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	// DefaultBaseURL is the address of the service, which requires a key.
-	DefaultBaseURL = "https://api.openai.com/v1"
+	// defaultBaseURL is the address of the service, which requires a key.
+	defaultBaseURL = "https://api.openai.com/v1"
 	// Wire is the name of the wire.
 	Wire = "responses"
 )
@@ -68,7 +68,7 @@ func New(cfg Config) (*Provider, error) {
 // fill sets the defaults. The default address is the service's own.
 func (c *Config) fill() {
 	c.Own = c.Own || c.BaseURL == ""
-	c.Fill(adapter.Endpoint{Name: "openai", BaseURL: DefaultBaseURL, KeyVariable: "OPENAI_API_KEY", BaseVariable: "OPENAI_BASE_URL"})
+	c.Fill(adapter.Endpoint{Name: "openai", BaseURL: defaultBaseURL, KeyVariable: "OPENAI_API_KEY", BaseVariable: "OPENAI_BASE_URL"})
 }
 
 // protocol returns the wire with the settings of the server. names are those of the

@@ -139,11 +139,11 @@ func (b *Body) Bytes() []byte {
 	return all
 }
 
-// errReleased is the error of a body that is to be read after Release.
+// errReleased is the error of a body that is to be read after release.
 var errReleased = errors.New("the body of the request is gone")
 
-// Release frees the bytes once no open reader needs them. There are no new readers then.
-func (b *Body) Release() {
+// release frees the bytes once no open reader needs them. There are no new readers then.
+func (b *Body) release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.blocks, b.released = nil, true

@@ -33,8 +33,8 @@ type Events struct {
 	cr    bool // the last line ended with a carriage return
 }
 
-// NewEvents returns a decoder that reads from r.
-func NewEvents(r io.Reader) *Events {
+// newEvents returns a decoder that reads from r.
+func newEvents(r io.Reader) *Events {
 	if b, ok := r.(*bufio.Reader); ok {
 		return &Events{r: b}
 	}

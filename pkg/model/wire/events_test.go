@@ -13,7 +13,7 @@ import (
 // readEvents returns the events of a stream as "type|data", and the error that
 // ended it.
 func readEvents(r io.Reader) (list []string, err error) {
-	events := NewEvents(r)
+	events := newEvents(r)
 	for {
 		e, err := events.Next()
 		if err != nil {
@@ -74,7 +74,7 @@ func TestEventsDropAnUnfinishedEventOfABrokenStream(t *testing.T) {
 func TestEventsArriveWithTheirBlankLine(t *testing.T) {
 	for _, end := range []string{"\n", "\r", "\r\n"} {
 		r, w := io.Pipe()
-		events := NewEvents(r)
+		events := newEvents(r)
 		go func() { _, _ = io.WriteString(w, "data: a"+end+end) }()
 		if e, err := events.Next(); err != nil || string(e.Data) != "a" {
 			t.Errorf("line end %q: got %q and %v", end, e.Data, err)

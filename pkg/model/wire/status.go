@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// MaxErrorBody bounds the body of a refusal, in bytes; the rest is dropped.
-const MaxErrorBody = 1 << 20
+// maxErrorBody bounds the body of a refusal, in bytes; the rest is dropped.
+const maxErrorBody = 1 << 20
 
 // StatusError is a response with a status of 400 or more.
 type StatusError struct {
@@ -30,7 +30,7 @@ func (e *StatusError) Error() string { return fmt.Sprintf("status %d", e.Status)
 // dropped: the status says enough.
 func refusal(res *http.Response) *StatusError {
 	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(res.Body, MaxErrorBody))
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
 	if err != nil {
 		body = nil
 	}

@@ -5,7 +5,7 @@
 //
 // Invariants:
 //   - One call sends one request; nothing is retried here.
-//   - Every read is bounded: a refusal by MaxErrorBody, a whole body by
+//   - Every read is bounded: a refusal by maxErrorBody, a whole body by
 //     MaxBody, an event by MaxEvent.
 //   - Neither the credentials nor the body of a request reach another host: a
 //     redirect to one is an error, as is one from https to http.
@@ -89,7 +89,7 @@ func (c *Client) Post(ctx context.Context, path string, body any) (*Response, er
 			return nil, fmt.Errorf("encode the request: %w", err)
 		}
 	}
-	defer b.Release()
+	defer b.release()
 	return c.do(ctx, http.MethodPost, path, b)
 }
 
@@ -180,7 +180,7 @@ func (r *Response) ReadAll() ([]byte, error) {
 
 // Events reads the rest of the body as server-sent events.
 func (r *Response) Events() *Events {
-	e := NewEvents(r.body)
+	e := newEvents(r.body)
 	e.large = r.Large
 	return e
 }

@@ -110,11 +110,11 @@ func TestRefusalsAreStatusErrors(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "7")
 		w.WriteHeader(http.StatusTooManyRequests)
-		_, _ = io.CopyN(w, endless{"x"}, MaxErrorBody+100)
+		_, _ = io.CopyN(w, endless{"x"}, maxErrorBody+100)
 	})
 	_, err := client(t, s).Get(t.Context(), "models")
 	var refused *StatusError
-	if !errors.As(err, &refused) || refused.Status != 429 || refused.Header.Get("Retry-After") != "7" || len(refused.Body) != MaxErrorBody {
+	if !errors.As(err, &refused) || refused.Status != 429 || refused.Header.Get("Retry-After") != "7" || len(refused.Body) != maxErrorBody {
 		t.Fatalf("error %v with %d bytes", err, len(refused.Body))
 	}
 }

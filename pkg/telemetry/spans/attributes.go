@@ -130,7 +130,7 @@ func figure(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 // grouping returns the attributes of a span that crosses processes.
 func grouping(s runtrace.Span, step *harnessv1.Step) []attribute.KeyValue {
 	snapshot := step.GetSnapshot()
-	out := []attribute.KeyValue{Chapter.Int(int(s.Chapter)), Status.String(StatusName(snapshot.GetStatus()))}
+	out := []attribute.KeyValue{Chapter.Int(int(s.Chapter)), Status.String(statusName(snapshot.GetStatus()))}
 	if reason := snapshot.GetStopReason().GetKind(); reason != "" && runlog.IsRest(step.GetTo()) {
 		out = append(out, Reason.String(reason))
 	}
@@ -152,8 +152,8 @@ func failed(step *harnessv1.Step) string {
 	return ""
 }
 
-// StatusName returns a status for display, such as done.
-func StatusName(s harnessv1.RunStatus) string {
+// statusName returns a status for display, such as done.
+func statusName(s harnessv1.RunStatus) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "RUN_STATUS_"))
 }
 

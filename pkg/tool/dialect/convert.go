@@ -167,7 +167,7 @@ func (c *converter) object(node object, depth int) (object, *mapping, error) {
 			fields[name] = true
 		}
 	}
-	if c.properties += len(fields); c.properties > MaxProperties {
+	if c.properties += len(fields); c.properties > maxProperties {
 		return nil, nil, errLarge
 	}
 	names := slices.Sorted(maps.Keys(fields))
@@ -260,7 +260,7 @@ func (c *converter) enum(node object, values []any) (object, *mapping, bool) {
 	if len(texts) == 0 {
 		return nil, nil, nullable
 	}
-	if len(texts) > MaxEnum {
+	if len(texts) > maxEnum {
 		some := make([]string, 20)
 		for i := range some {
 			some[i] = texts[i].(string)

@@ -23,16 +23,16 @@ import (
 
 // Limits of a definition.
 const (
-	// MaxInput bounds the text of a server's schema, in bytes.
-	MaxInput = 256 << 10
-	// MaxSchema bounds the converted schema, in bytes.
-	MaxSchema = 16 << 10
-	// MaxDepth bounds how deep the converted schema nests values; the top is level 1.
-	MaxDepth = 8
-	// MaxProperties bounds the properties of the converted schema, at all levels together.
-	MaxProperties = 256
-	// MaxEnum bounds the values of one enum.
-	MaxEnum = 100
+	// maxInput bounds the text of a server's schema, in bytes.
+	maxInput = 256 << 10
+	// maxSchema bounds the converted schema, in bytes.
+	maxSchema = 16 << 10
+	// maxDepth bounds how deep the converted schema nests values; the top is level 1.
+	maxDepth = 8
+	// maxProperties bounds the properties of the converted schema, at all levels together.
+	maxProperties = 256
+	// maxEnum bounds the values of one enum.
+	maxEnum = 100
 	// maxVisits bounds the work on one schema: the parts that one pass converts.
 	maxVisits = 4000
 )
@@ -44,11 +44,11 @@ type pass struct {
 	depth       int
 }
 
-var passes = []pass{{1024, MaxDepth}, {256, MaxDepth}, {120, 5}, {60, 3}, {0, 2}}
+var passes = []pass{{1024, maxDepth}, {256, maxDepth}, {120, 5}, {60, 3}, {0, 2}}
 
 // Conversion is a schema in the common dialect. It is safe for concurrent use.
 type Conversion struct {
-	// Schema is a JSON Schema of type object, at most MaxSchema bytes. Its text is the same
+	// Schema is a JSON Schema of type object, at most maxSchema bytes. Its text is the same
 	// for the same original. Its description has what it cannot express about the top, such
 	// as the alternatives of a combinator.
 	Schema string
@@ -61,8 +61,8 @@ type Conversion struct {
 // counts as {}. An error is the reason why the tool cannot be used; it reads as the end of a
 // sentence about the schema.
 func Convert(text string) (*Conversion, error) {
-	if len(text) > MaxInput {
-		return nil, fmt.Errorf("it has %d bytes, more than the limit of %d", len(text), MaxInput)
+	if len(text) > maxInput {
+		return nil, fmt.Errorf("it has %d bytes, more than the limit of %d", len(text), maxInput)
 	}
 	if text == "" {
 		text = "{}"
@@ -92,7 +92,7 @@ func Convert(text string) (*Conversion, error) {
 }
 
 // errLarge is the error of a schema that exceeds a limit with one pass.
-var errLarge = fmt.Errorf("it is too large for a model: at most %d bytes, %d properties", MaxSchema, MaxProperties)
+var errLarge = fmt.Errorf("it is too large for a model: at most %d bytes, %d properties", maxSchema, maxProperties)
 
 func (d *Conversion) convert(root map[string]any, p pass) error {
 	c := &converter{root: root, pass: p, open: map[string]int{}}
@@ -104,7 +104,7 @@ func (d *Conversion) convert(root map[string]any, p pass) error {
 	if err != nil {
 		return err
 	}
-	if len(text) > MaxSchema {
+	if len(text) > maxSchema {
 		return errLarge
 	}
 	d.Schema, d.top = text, top

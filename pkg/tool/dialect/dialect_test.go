@@ -100,9 +100,9 @@ func TestWhatCannotBeExpressedIsRefusedWithItsReason(t *testing.T) {
 		`{"properties":{"a":{"$ref":"https://example.com/a.json"}}}`:                  "does not point to a place in it",
 		`{"properties":{"a":{"$ref":"#/$defs/none"}}}`:                                "points to nothing",
 		`{"oneOf":[{"type":"string"},{"type":"number"}]}`:                             "no object",
-		`{"description":"` + strings.Repeat("x", MaxInput) + `"}`:                     "limit",
+		`{"description":"` + strings.Repeat("x", maxInput) + `"}`:                     "limit",
 		strings.Repeat(`{"properties":{"a":`, 300) + `{}` + strings.Repeat(`}}`, 300): "deeper",
-		`{"properties":{` + many(MaxProperties+1) + `}}`:                              "too large",
+		`{"properties":{` + many(maxProperties+1) + `}}`:                              "too large",
 	} {
 		if got, err := Convert(in); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60s: %v, %v, want %q", in, got, err, want)
@@ -137,7 +137,7 @@ func TestSchemasThatGrowWhenInlinedAreBounded(t *testing.T) {
 }
 
 func TestSizesAreBounded(t *testing.T) {
-	values := make([]string, MaxEnum+1)
+	values := make([]string, maxEnum+1)
 	for i := range values {
 		values[i] = fmt.Sprintf(`"v%d"`, i)
 	}

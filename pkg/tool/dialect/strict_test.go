@@ -14,7 +14,7 @@ import (
 // from the text of a real refusal.
 func strict(t testing.TB, name, text string) {
 	t.Helper()
-	if len(text) > MaxSchema {
+	if len(text) > maxSchema {
 		t.Errorf("%s: %d bytes", name, len(text))
 	}
 	if _, err := schema.Compile(text, true); err != nil {
@@ -41,7 +41,7 @@ func strict(t testing.TB, name, text string) {
 	for _, finding := range refusals("parameters", root, 1, &count) {
 		t.Errorf("%s: %s", name, finding)
 	}
-	if count > MaxProperties {
+	if count > maxProperties {
 		t.Errorf("%s: %d properties", name, count)
 	}
 }
@@ -58,7 +58,7 @@ func refusals(at string, node map[string]any, depth int, count *int) (found []st
 			report("unknown name %q", word) // Gemini: Cannot find field
 		}
 	}
-	if depth > 2*MaxDepth {
+	if depth > 2*maxDepth {
 		report("too deep")
 	}
 	if text, _ := node["description"].(string); text != Text(text, 4000) {
@@ -78,7 +78,7 @@ func refusals(at string, node map[string]any, depth int, count *int) (found []st
 		report("type is %v", node["type"]) // Gemini: didn't specify the schema type field; Proto field is not repeating
 	}
 	if values, has := node["enum"].([]any); has {
-		if kind != "string" || len(values) == 0 || len(values) > MaxEnum {
+		if kind != "string" || len(values) == 0 || len(values) > maxEnum {
 			report("enum: only allowed for STRING type")
 		}
 		for i, v := range values {

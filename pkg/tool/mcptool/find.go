@@ -102,14 +102,14 @@ func (x *Index) Find(query string, servers []*harnessv1.McpServerStatus, usable 
 	}
 	for _, s := range servers {
 		if s.GetState() != harnessv1.McpServerState_MCP_SERVER_STATE_READY {
-			b.WriteString("\n" + NotReady(s))
+			b.WriteString("\n" + notReady(s))
 		}
 	}
 	return content.Cut(strings.TrimSpace(b.String()), maxFound)
 }
 
-// NotReady says, for a model, that a server is not ready.
-func NotReady(s *harnessv1.McpServerStatus) string {
+// notReady says, for a model, that a server is not ready.
+func notReady(s *harnessv1.McpServerStatus) string {
 	why := s.GetMessage()
 	if why != "" {
 		why = ": " + why

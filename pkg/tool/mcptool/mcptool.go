@@ -24,8 +24,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/tool/dialect"
 )
 
-// MaxDescription bounds what a model reads of a tool of a server, in bytes.
-const MaxDescription = 4 << 10
+// maxDescription bounds what a model reads of a tool of a server, in bytes.
+const maxDescription = 4 << 10
 
 // Digest returns the digest of a definition: SHA-256 of its name, description, schema and
 // hints, in lower-case hexadecimal. The order of keys in the schema and in the hints does not
@@ -70,8 +70,8 @@ type Hints struct {
 	Remembers bool `json:"remembersKeys,omitempty"`
 }
 
-// HintsOf returns the hints of a definition; none if they cannot be read.
-func HintsOf(d *harnessv1.McpDefinition) Hints {
+// hintsOf returns the hints of a definition; none if they cannot be read.
+func hintsOf(d *harnessv1.McpDefinition) Hints {
 	h := Hints{}
 	if json.Unmarshal([]byte(d.GetHints()), &h) != nil {
 		return Hints{}
@@ -85,7 +85,7 @@ func IsService(server *harnessv1.McpServer) bool { return server.GetGrpc() != ""
 // Remembered reports whether calls of a tool can be sent again because its server remembers their
 // keys. Only a ToolService does.
 func Remembered(server *harnessv1.McpServer, d *harnessv1.McpDefinition) bool {
-	return IsService(server) && HintsOf(d).Remembers
+	return IsService(server) && hintsOf(d).Remembers
 }
 
 // Prefix returns the beginning of the names of a server's tools: NAME__ for a ToolService, else
@@ -103,7 +103,7 @@ func Spec(server *harnessv1.McpServer, d *harnessv1.McpDefinition) (*harnessv1.T
 	if err != nil {
 		return nil, err
 	}
-	description := cmp.Or(dialect.Text(d.GetDescription(), MaxDescription), dialect.Text(d.GetTitle(), MaxDescription), "A tool of the server "+server.GetName()+".")
+	description := cmp.Or(dialect.Text(d.GetDescription(), maxDescription), dialect.Text(d.GetTitle(), maxDescription), "A tool of the server "+server.GetName()+".")
 	return &harnessv1.ToolSpec{
 		Name: dialect.Name(Prefix(server), d.GetTool()), Description: description, ParametersSchema: converted.Schema,
 		Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST, Annotations: annotations(server, d),
@@ -113,7 +113,7 @@ func Spec(server *harnessv1.McpServer, d *harnessv1.McpDefinition) (*harnessv1.T
 func annotations(server *harnessv1.McpServer, d *harnessv1.McpDefinition) *harnessv1.ToolAnnotations {
 	a := &harnessv1.ToolAnnotations{Writes: true, Asks: true, Durability: harnessv1.Durability_DURABILITY_ANCHORING}
 	if server.GetTrust() == TrustHints {
-		h := HintsOf(d)
+		h := hintsOf(d)
 		a.Idempotent = h.Idempotent || h.ReadOnly
 		a.Reads, a.Writes, a.ParallelSafe = h.ReadOnly, !h.ReadOnly, h.ReadOnly
 		if h.OpenWorld { // another call may return something else
@@ -149,9 +149,9 @@ func Decode(text string) (*harnessv1.McpTools, error) {
 	return tools, protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal([]byte(text), tools)
 }
 
-// Difference describes, for people, how a definition differs from the one before: lines with
+// difference describes, for people, how a definition differs from the one before: lines with
 // - and +. It has at most 4 KiB.
-func Difference(before, now *harnessv1.McpDefinition) string {
+func difference(before, now *harnessv1.McpDefinition) string {
 	var b strings.Builder
 	part := func(name, was, is string) {
 		if was == is {

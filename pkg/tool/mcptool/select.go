@@ -12,9 +12,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/tool/dialect"
 )
 
-// MaxShare is the share of the window above which the definitions of all servers together are
+// maxShare is the share of the window above which the definitions of all servers together are
 // found by find_tools alone.
-const MaxShare = 0.10
+const maxShare = 0.10
 
 // maxTools bounds the tools of one server, maxLeftOut those that its status names as left out.
 const (
@@ -199,7 +199,7 @@ func (o *selector) fresh(server *harnessv1.McpServer, d, approved *harnessv1.Mcp
 	o.names[spec.GetName()] = true
 	t = &harnessv1.McpTool{Server: server.GetName(), Definition: d, Spec: spec, Late: !o.first() || Searches(server)}
 	if approved != nil && approved.GetDigest() != d.GetDigest() {
-		t.Change, t.Unapproved = &harnessv1.McpChange{Digest: d.GetDigest(), Difference: Difference(approved, d)}, true
+		t.Change, t.Unapproved = &harnessv1.McpChange{Digest: d.GetDigest(), Difference: difference(approved, d)}, true
 	}
 	return t, ""
 }
@@ -215,11 +215,11 @@ func kept(before *harnessv1.McpTool, d, approved *harnessv1.McpDefinition, prove
 	switch {
 	case same && (approved == nil || approved.GetDigest() == d.GetDigest()):
 	case same:
-		t.Change = &harnessv1.McpChange{Digest: d.GetDigest(), Difference: Difference(approved, d)}
+		t.Change = &harnessv1.McpChange{Digest: d.GetDigest(), Difference: difference(approved, d)}
 	case approved == nil && proven:
 		t.Definition = d
 	default:
-		t.Change = &harnessv1.McpChange{Digest: d.GetDigest(), Difference: Difference(before.GetDefinition(), d)}
+		t.Change = &harnessv1.McpChange{Digest: d.GetDigest(), Difference: difference(before.GetDefinition(), d)}
 	}
 	return t
 }
@@ -260,11 +260,11 @@ func Searches(server *harnessv1.McpServer) bool {
 }
 
 // SetFinder decides, at the start of a run, whether the tools of its servers are found by find_tools alone:
-// all of them if their definitions need more than MaxShare of the window, in tokens. Those of
+// all of them if their definitions need more than maxShare of the window, in tokens. Those of
 // servers that come later, or that have load SEARCH, are in any case; later reports that there are
 // such servers, so the run can search.
 func SetFinder(s *harnessv1.McpState, tokens uint32, later bool, window uint32) {
-	s.Hidden = float64(tokens) > MaxShare*float64(window)
+	s.Hidden = float64(tokens) > maxShare*float64(window)
 	s.Finder = s.GetHidden() || later
 }
 

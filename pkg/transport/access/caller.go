@@ -61,8 +61,8 @@ func (c Caller) May(namespace string) bool {
 	return c.Namespaces == nil || slices.Contains(c.Namespaces, namespace)
 }
 
-// Has reports whether the token has a right.
-func (c Caller) Has(right Right) bool {
+// has reports whether the token has a right.
+func (c Caller) has(right Right) bool {
 	return c.Rights == nil || slices.Contains(c.Rights, right)
 }
 
@@ -70,7 +70,7 @@ func (c Caller) Has(right Right) bool {
 // without a token has none.
 func TokenMay(ctx context.Context, right Right) bool {
 	c, found := ctx.Value(callerKey{}).(Caller)
-	return found && c.Name != "" && c.Name != Local && c.Name != Anonymous && !c.key && c.Has(right)
+	return found && c.Name != "" && c.Name != Local && c.Name != Anonymous && !c.key && c.has(right)
 }
 
 type callerKey struct{}

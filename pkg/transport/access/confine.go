@@ -44,7 +44,7 @@ func confined(ctx context.Context, c Caller) context.Context {
 	if c.Namespaces != nil {
 		md.Set(namespacesKey, strings.Join(c.Namespaces, ","))
 	}
-	if !c.Has(Approve) {
+	if !c.has(Approve) {
 		md.Set(approvalsKey, "true")
 	}
 	return metadata.NewIncomingContext(with(ctx, c), md)
@@ -147,7 +147,7 @@ func outgoing(ctx context.Context) context.Context {
 	if c.Tier != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, tierKey, c.Tier)
 	}
-	if !c.Has(Approve) {
+	if !c.has(Approve) {
 		ctx = metadata.AppendToOutgoingContext(ctx, approvalsKey, "true")
 	}
 	return ctx

@@ -29,8 +29,8 @@ const noRights = "none"
 func parseLine(fields []string) (entry, error) {
 	token := fields[0]
 	switch {
-	case len(token) < MinToken:
-		return entry{}, fmt.Errorf("a token must have at least %d characters; `openssl rand -hex 32` creates one", MinToken)
+	case len(token) < minToken:
+		return entry{}, fmt.Errorf("a token must have at least %d characters; `openssl rand -hex 32` creates one", minToken)
 	case !tokenShape().MatchString(token):
 		return entry{}, errors.New("a token must consist of letters, digits and . _ ~ + / -")
 	}
@@ -76,9 +76,9 @@ func (c *Caller) contradiction() error {
 	}
 	i := slices.IndexFunc(c.Providers, func(p string) bool { return slices.Contains(scripted, p) })
 	switch {
-	case i >= 0 && !c.Has(Scripts):
+	case i >= 0 && !c.has(Scripts):
 		return fmt.Errorf("providers=: %s contradicts may=, which leaves out %s: add it there, or remove the provider", c.Providers[i], Scripts)
-	case i < 0 && c.Rights != nil && c.Has(Scripts):
+	case i < 0 && c.Rights != nil && c.has(Scripts):
 		return fmt.Errorf("may=: %s contradicts providers=, which has neither %s: add one there, or remove the right", Scripts, strings.Join(scripted, " nor "))
 	}
 	return nil

@@ -21,29 +21,29 @@ func checkRights(c Caller, req any) error {
 	case *harnessv1.StartRunRequest:
 		return checkStart(c, r.GetSpec())
 	case *harnessv1.SendInputRequest:
-		if r.GetApproval() != nil && !c.Has(Approve) {
+		if r.GetApproval() != nil && !c.has(Approve) {
 			return lacks(Approve, "approval", "answers a call that waits for a person")
 		}
 		return checkModels(c, changedModel(req))
 	case *harnessv1.SetPromptRequest:
-		if !c.Has(Prompts) {
+		if !c.has(Prompts) {
 			return lacks(Prompts, "id", "changes the prompts of all runs of the namespace")
 		}
 	case *harnessv1.ResetProfileRequest:
-		if !c.Has(Prompts) {
+		if !c.has(Prompts) {
 			return lacks(Prompts, "profile", "forgets what all runs of the profile have shown")
 		}
 		return checkProfile(c, "profile", r.GetProfile())
 	case *harnessv1.GetProfileRequest:
 		return checkProfile(c, "profile", r.GetProfile())
 	case *harnessv1.StartSignInRequest, *harnessv1.FinishSignInRequest, *harnessv1.SignOutRequest:
-		if !c.Has(Approve) {
+		if !c.has(Approve) {
 			return lacks(Approve, "namespace", "signs all runs of the namespace in or out at a server of tools")
 		}
 	case *harnessv1.ResumeRunRequest:
 		return checkModels(c, changedModel(req))
 	case *harnessv1.RunRequest:
-		if r.GetApproval() != nil && !c.Has(Approve) {
+		if r.GetApproval() != nil && !c.has(Approve) {
 			return lacks(Approve, "approval", "answers a call that waits for a person")
 		}
 		if err := checkModels(c, changedModel(req)); err != nil {
@@ -192,7 +192,7 @@ func checkModels(c Caller, models []namedModel) error {
 		}
 		provider, _, _ := strings.Cut(m.model, ":")
 		switch {
-		case slices.Contains(scripted, provider) && !c.Has(Scripts):
+		case slices.Contains(scripted, provider) && !c.has(Scripts):
 			return lacks(Scripts, m.field, "is a scripted model")
 		case c.Providers != nil && !slices.Contains(c.Providers, provider):
 			return denied(m.field, "providers", fmt.Sprintf("the token is not for models of %q: it is for %s", provider, strings.Join(c.Providers, ", ")))
@@ -206,7 +206,7 @@ const runCommand = "run_command"
 
 // checkCommands refuses runs that may have run_command.
 func checkCommands(c Caller, spec *harnessv1.RunSpec) error {
-	if c.Has(Commands) || deniesCommands(spec.GetAgent().GetTools()) {
+	if c.has(Commands) || deniesCommands(spec.GetAgent().GetTools()) {
 		return nil
 	}
 	return lacks(Commands, "spec.agent.tools", "lets the run use "+runCommand+" (end the list with {name: "+runCommand+", policy: deny} for a run without it)")
@@ -232,12 +232,12 @@ func deniesCommands(rules []*harnessv1.ToolRule) bool {
 // checkPrograms refuses hooks and checks that are commands.
 func checkPrograms(c Caller, spec *harnessv1.RunSpec) error {
 	for i, hook := range spec.GetAgent().GetHooks() {
-		if hook.GetCommand() != "" && !c.Has(Hooks) {
+		if hook.GetCommand() != "" && !c.has(Hooks) {
 			return lacks(Hooks, "spec.agent.hooks["+strconv.Itoa(i)+"].command", "is a command")
 		}
 	}
 	for i, server := range spec.GetAgent().GetMcp() {
-		if server.GetCommand() != "" && !c.Has(Commands) {
+		if server.GetCommand() != "" && !c.has(Commands) {
 			return lacks(Commands, "spec.agent.mcp["+strconv.Itoa(i)+"].command", "is a command")
 		}
 	}
@@ -252,12 +252,12 @@ func checkPrograms(c Caller, spec *harnessv1.RunSpec) error {
 
 // checkChecks refuses checks of a contract that are commands.
 func checkChecks(c Caller, field string, contract *harnessv1.TaskContract) error {
-	if contract.GetStored() != nil && !c.Has(Checks) {
+	if contract.GetStored() != nil && !c.has(Checks) {
 		return lacks(Checks, field+".stored", "may have checks that are commands")
 	}
 	for i, output := range contract.GetRequiredOutputs() {
 		p := output.GetPredicate()
-		if (p.GetCommand() != "" || p.GetType() == harnessv1.PredicateType_PREDICATE_TYPE_COMMAND_SUCCEEDS) && !c.Has(Checks) {
+		if (p.GetCommand() != "" || p.GetType() == harnessv1.PredicateType_PREDICATE_TYPE_COMMAND_SUCCEEDS) && !c.has(Checks) {
 			return lacks(Checks, field+".required_outputs["+strconv.Itoa(i)+"].predicate.command", "is a command")
 		}
 	}
@@ -267,7 +267,7 @@ func checkChecks(c Caller, field string, contract *harnessv1.TaskContract) error
 // checkApprovals refuses runs in which calls that ask are approved in advance.
 func checkApprovals(c Caller, spec *harnessv1.RunSpec) error {
 	switch {
-	case c.Has(Approve):
+	case c.has(Approve):
 		return nil
 	case spec.GetConfig().GetTools().GetYolo():
 		return lacks(Approve, "spec.config.tools.yolo", "approves every call in advance")

@@ -29,5 +29,5 @@ func checkService(c Caller, method string) error {
 // Prompts does not count: lines with may= and all other rights are older than it, and processes
 // of roles that have such a line must still reach each other after an update.
 func (c Caller) bounded() bool {
-	return c.Namespaces != nil || c.Roots != nil || c.Providers != nil || slices.ContainsFunc(allRights, func(r Right) bool { return r != Prompts && !c.Has(r) })
+	return c.Namespaces != nil || c.Roots != nil || c.Providers != nil || slices.ContainsFunc(allRights, func(r Right) bool { return r != Prompts && !c.has(r) })
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/transport/reread"
 )
 
-// MinToken is the minimum length of a token, in bytes.
-const MinToken = 16
+// minToken is the minimum length of a token, in bytes.
+const minToken = 16
 
 // tokenShape is the form of a bearer token by RFC 6750.
 var tokenShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`) })

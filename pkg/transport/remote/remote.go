@@ -32,8 +32,8 @@ const (
 	// MaxConnections is how many connections a Pool keeps. A further one replaces the
 	// connection that has been idle longest.
 	MaxConnections = 64
-	// MaxMessage bounds a response, in bytes.
-	MaxMessage = 4 << 20
+	// maxMessage bounds a response, in bytes.
+	maxMessage = 4 << 20
 )
 
 // ErrClosed is returned by a Pool that is closed.
@@ -216,7 +216,7 @@ func open(target string, secure credentials.TransportCredentials, more []grpc.Di
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithUserAgent("harnessmesh"),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
 			MinConnectTimeout: 5 * time.Second,

@@ -60,9 +60,9 @@ func New(cfg Config) *Door {
 	return &Door{cfg: cfg, warned: map[[sha256.Size]byte]bool{}}
 }
 
-// Admit returns why a call is refused. ctx has the peer of the call, and authorization the
+// admit returns why a call is refused. ctx has the peer of the call, and authorization the
 // values of its header.
-func (d *Door) Admit(ctx context.Context, method string, authorization []string) error {
+func (d *Door) admit(ctx context.Context, method string, authorization []string) error {
 	switch {
 	case d.cfg.Open, open(method):
 		return nil
@@ -176,7 +176,7 @@ func (d *Door) warn(ctx context.Context, cert *x509.Certificate) {
 // message is received.
 func (d *Door) ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.InTapHandle(func(ctx context.Context, call *tap.Info) (context.Context, error) {
-		return ctx, d.Admit(ctx, call.FullMethodName, call.Header.Get("authorization"))
+		return ctx, d.admit(ctx, call.FullMethodName, call.Header.Get("authorization"))
 	})}
 }
 
@@ -187,7 +187,7 @@ func (d *Door) GatewayOptions() []grpc.ServerOption {
 		if !d.Takes(ctx, method) {
 			return nil
 		}
-		return d.Admit(ctx, method, metadata.ValueFromIncomingContext(ctx, "authorization"))
+		return d.admit(ctx, method, metadata.ValueFromIncomingContext(ctx, "authorization"))
 	}
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {

@@ -73,7 +73,7 @@ func readDocument(content string) *document {
 		l := line{raw: strings.TrimSuffix(raw, "\r")}
 		marker := ""
 		if strings.Contains(l.raw, "```") || strings.Contains(l.raw, "~~~") {
-			marker = fenceLine.FindString(l.raw)
+			marker = fenceLine.findString(l.raw)
 		}
 		switch trimmed := strings.TrimSpace(l.raw); {
 		case trimmed == "":
@@ -111,7 +111,7 @@ func readDocument(content string) *document {
 			continue
 		}
 		l.says = testify(l.bare)
-		if l.says.weight > nothing && l.says.has(signProposal|polite) && !l.says.has(signWill) && toPublic.MatchString(l.plain) {
+		if l.says.weight > nothing && l.says.has(signProposal|polite) && !l.says.has(signWill) && toPublic.matchString(l.plain) {
 			l.says.weight = nothing
 		}
 	}
@@ -130,7 +130,7 @@ func (d *document) frameDialogue() {
 			continue
 		}
 		read++
-		if raw := d.at(n).raw; strings.Contains(raw[:min(len(raw), maxCode)], ":") && speaker.MatchString(raw) {
+		if raw := d.at(n).raw; strings.Contains(raw[:min(len(raw), maxCode)], ":") && speaker.matchString(raw) {
 			spoken++
 		}
 	}
@@ -138,7 +138,7 @@ func (d *document) frameDialogue() {
 		return
 	}
 	for n := range d.order {
-		if l := d.at(n); l.kind == prose && speaker.MatchString(l.raw) {
+		if l := d.at(n); l.kind == prose && speaker.matchString(l.raw) {
 			l.kind = quoted
 		}
 	}
@@ -146,15 +146,15 @@ func (d *document) frameDialogue() {
 
 func kindOf(raw, trimmed string) kind {
 	switch {
-	case ruleLine.MatchString(raw):
+	case ruleLine.matchString(raw):
 		return rule
 	case strings.HasPrefix(trimmed, "#"), strings.HasPrefix(trimmed, "//"), strings.HasPrefix(trimmed, "/*"),
 		strings.HasPrefix(trimmed, "--"), strings.HasPrefix(trimmed, "* "), strings.HasPrefix(trimmed, "*/"), strings.HasPrefix(trimmed, "%"):
-		if listItem.MatchString(raw) {
+		if listItem.matchString(raw) {
 			return item
 		}
 		return heading
-	case listItem.MatchString(raw):
+	case listItem.matchString(raw):
 		return item
 	case strings.HasPrefix(trimmed, ">"), strings.HasPrefix(trimmed, `"`), strings.HasPrefix(trimmed, "“"), strings.HasPrefix(trimmed, "«"), strings.HasPrefix(trimmed, "‘"), strings.HasPrefix(trimmed, "—"), strings.HasPrefix(trimmed, "'"):
 		return quoted
@@ -197,7 +197,7 @@ func (d *document) sameParagraph(n int) bool {
 // not prose.
 func (d *document) alone(n int) bool {
 	before := !d.sameParagraph(n) || d.at(n-1).kind != prose || d.marked(n-1) || n > 1 && d.continues(n-1)
-	after := !d.sameParagraph(n+1) || d.at(n+1).kind != prose || d.marked(n+1) || !sentence(d.at(n).bare) || anaphor.MatchString(d.at(n+1).plain)
+	after := !d.sameParagraph(n+1) || d.at(n+1).kind != prose || d.marked(n+1) || !sentence(d.at(n).bare) || anaphor.matchString(d.at(n+1).plain)
 	return before && after
 }
 
@@ -211,7 +211,7 @@ func coded(raw string) bool {
 		!strings.ContainsAny(begun, "=(:{}[") && !strings.HasSuffix(trimmed, ";") {
 		return false // begins as a sentence does
 	}
-	return strings.ContainsRune(";{}", rune(trimmed[len(trimmed)-1])) || strings.ContainsRune(")]}", rune(trimmed[0])) || codeStart.MatchString(raw[:min(len(raw), maxCode)])
+	return strings.ContainsRune(";{}", rune(trimmed[len(trimmed)-1])) || strings.ContainsRune(")]}", rune(trimmed[0])) || codeStart.matchString(raw[:min(len(raw), maxCode)])
 }
 
 // marked reports whether the words of line n are about an artifact.

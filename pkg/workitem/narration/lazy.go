@@ -13,12 +13,12 @@ func lazily(source string) pattern {
 	return pattern{sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(source) })}
 }
 
-func (p pattern) MatchString(s string) bool { return p.compiled().MatchString(s) }
+func (p pattern) matchString(s string) bool { return p.compiled().MatchString(s) }
 
-func (p pattern) FindString(s string) string { return p.compiled().FindString(s) }
+func (p pattern) findString(s string) string { return p.compiled().FindString(s) }
 
-func (p pattern) ReplaceAllString(s, with string) string {
+func (p pattern) replaceAllString(s, with string) string {
 	return p.compiled().ReplaceAllString(s, with)
 }
 
-func (p pattern) Split(s string, n int) []string { return p.compiled().Split(s, n) }
+func (p pattern) split(s string, n int) []string { return p.compiled().Split(s, n) }

@@ -25,14 +25,14 @@ const maxSignature = 6
 func (d *document) frameLetter() {
 	from, to := -1, -1
 	for n := range min(len(d.order), 2*window) {
-		if l := d.at(n); l.kind == prose && len(l.plain) < maxRemark && (salutation.MatchString(l.plain) || header.MatchString(l.plain)) {
+		if l := d.at(n); l.kind == prose && len(l.plain) < maxRemark && (salutation.matchString(l.plain) || header.matchString(l.plain)) {
 			from, d.saluted = n, true
 			break
 		}
 	}
 	for n := len(d.order) - 1; n >= 0 && n >= len(d.order)-2*window; n-- {
 		l := d.at(n)
-		if len(l.plain) < maxClosing && (l.kind == prose && (closing.MatchString(l.plain) || from >= 0 && d.closes(n)) || dashSigned.MatchString(strings.TrimSpace(l.raw))) {
+		if len(l.plain) < maxClosing && (l.kind == prose && (closing.matchString(l.plain) || from >= 0 && d.closes(n)) || dashSigned.matchString(strings.TrimSpace(l.raw))) {
 			to = d.signatureEnd(n)
 			break
 		}
@@ -74,7 +74,7 @@ func (d *document) signatureEnd(n int) int {
 	for m := n + 1; m < len(d.order) && m <= n+maxSignature; m++ {
 		l := d.at(m)
 		switch {
-		case postscript.MatchString(l.plain):
+		case postscript.matchString(l.plain):
 			for end = m; d.sameParagraph(end + 1); end++ {
 				continue
 			}
@@ -98,7 +98,7 @@ func introduces(l *line) bool {
 // ofTheText reports whether line n at the end of a letter is none of its lines.
 func (d *document) ofTheText(n int) bool {
 	l := d.at(n)
-	if ofTheText.MatchString(l.plain) {
+	if ofTheText.matchString(l.plain) {
 		return true
 	}
 	says := testify(l.bare)

@@ -151,7 +151,7 @@ func (d *document) narratesOn(n int) bool {
 		case l.kind == rule, d.accept(n, atTail):
 		case list && l.kind == item:
 		case d.continues(n):
-		case l.kind == prose && !l.protected && anaphor.MatchString(l.plain):
+		case l.kind == prose && !l.protected && anaphor.matchString(l.plain):
 		default:
 			return false
 		}
@@ -166,7 +166,7 @@ func (d *document) continues(n int) bool {
 	if l.kind != prose || l.protected || !d.sameParagraph(n) {
 		return false
 	}
-	return !sentence(before.bare) || !strings.HasSuffix(before.bare, ":") && anaphor.MatchString(l.plain)
+	return !sentence(before.bare) || !strings.HasSuffix(before.bare, ":") && anaphor.matchString(l.plain)
 }
 
 // amid returns the first line of narration within the content from line from to line

@@ -59,7 +59,7 @@ func (d *document) titled(n int) bool {
 // outside of comments and texts of a program.
 func (d *document) natural(n int) bool {
 	l := d.at(n)
-	if l.kind != prose || l.inText || l.protected || len(l.raw) > maxRemark || strings.ContainsAny(speech.ReplaceAllString(l.bare, ""), "{}=<>|\\") || !sentence(l.bare) {
+	if l.kind != prose || l.inText || l.protected || len(l.raw) > maxRemark || strings.ContainsAny(speech.replaceAllString(l.bare, ""), "{}=<>|\\") || !sentence(l.bare) {
 		return false
 	}
 	first, _ := utf8.DecodeRuneInString(strings.TrimLeft(l.raw, "*_([¡¿"))

@@ -25,9 +25,9 @@ func (d *document) explains(n int, where position) bool {
 		return false
 	}
 	if where == atTail && d.fences == 1 && d.opensWithCode() {
-		return describes.MatchString(l.plain)
+		return describes.matchString(l.plain)
 	}
-	return d.program && d.alone(n) && sentence(l.bare) && len(strings.Fields(l.bare)) > 3 && aboutProgram.MatchString(l.plain) && !strings.ContainsAny(l.bare, ";{}=")
+	return d.program && d.alone(n) && sentence(l.bare) && len(strings.Fields(l.bare)) > 3 && aboutProgram.matchString(l.plain) && !strings.ContainsAny(l.bare, ";{}=")
 }
 
 // opensWithCode reports whether nothing but narration precedes the first code.
@@ -60,10 +60,10 @@ func (d *document) mixed(n, from, to int) bool {
 		return false
 	}
 	end := l.bare[max(0, len(l.bare)-2*maxRemark):]
-	if toPublic.MatchString(strings.ToLower(end)) {
+	if toPublic.matchString(strings.ToLower(end)) {
 		return false
 	}
-	sentences := sentenceEnd.Split(end, -1)
+	sentences := sentenceEnd.split(end, -1)
 	for _, s := range sentences[max(1, len(sentences)-lastSentences):] {
 		if says := testify(s); says.weight == certain && says.has(signProposal|signDid|signSaved) && !d.personal {
 			return true

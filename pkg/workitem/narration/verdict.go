@@ -107,7 +107,7 @@ func (d *document) stated(n int) bool {
 	}
 	first, _ := utf8.DecodeRuneInString(l.bare)
 	if unicode.IsLower(first) || unicode.IsDigit(first) || strings.HasSuffix(l.bare, ",") ||
-		keyed.MatchString(l.bare) && !noteWord.MatchString(l.plain) || strings.HasPrefix(l.raw, "**") {
+		keyed.matchString(l.bare) && !noteWord.matchString(l.plain) || strings.HasPrefix(l.raw, "**") {
 		return false
 	}
 	return sentence(l.bare) || d.sameParagraph(n+1) && len(l.bare) > 40 ||

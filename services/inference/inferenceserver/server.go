@@ -46,8 +46,8 @@ type Log interface {
 	runlog.Redelivery
 }
 
-// DefaultConcurrency bounds the jobs in work at the same time.
-const DefaultConcurrency = 8
+// defaultConcurrency bounds the jobs in work at the same time.
+const defaultConcurrency = 8
 
 // Config of an inference worker.
 type Config struct {
@@ -61,7 +61,7 @@ type Config struct {
 	Price func(ref string, r *model.Response) uint64
 	// Remote has the connections to custom services. Nil: a job that names one fails.
 	Remote *remote.Pool
-	// Concurrency bounds the jobs in work at the same time. Default DefaultConcurrency.
+	// Concurrency bounds the jobs in work at the same time. Default 8.
 	Concurrency int
 	// Content adds the texts of requests and responses to spans.
 	Content bool
@@ -88,7 +88,7 @@ func New(cfg Config) *Server {
 		cfg.Price = func(string, *model.Response) uint64 { return 0 }
 	}
 	if cfg.Concurrency <= 0 {
-		cfg.Concurrency = DefaultConcurrency
+		cfg.Concurrency = defaultConcurrency
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

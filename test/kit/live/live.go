@@ -42,9 +42,9 @@ import (
 var (
 	// Harness is the path of the binary.
 	Harness string
-	// Address is the gateway's address, Addresses those of all roles, HOST:PORT.
+	// Address is the gateway's address, addresses those of all roles, HOST:PORT.
 	Address   string
-	Addresses = map[string]string{}
+	addresses = map[string]string{}
 	// KeyFile has the key of the gateway, for other processes.
 	KeyFile string
 	// Gateway is a client on Conn.
@@ -112,8 +112,8 @@ func startProcess(dir string) (stop func(), err error) {
 	for Address == "" && lines.Scan() {
 		output = append(output, lines.Text())
 		if m := readyLine.FindStringSubmatch(lines.Text()); m != nil {
-			Addresses[m[1]] = m[2]
-			Address = Addresses["gateway"]
+			addresses[m[1]] = m[2]
+			Address = addresses["gateway"]
 		}
 	}
 	if Address == "" {

@@ -186,8 +186,8 @@ func (n *NATS) Leader(stream string) int {
 	return -1
 }
 
-// Consumers returns the number of consumers of all streams that a server knows.
-func (n *NATS) Consumers(i int) int {
+// consumers returns the number of consumers of all streams that a server knows.
+func (n *NATS) consumers(i int) int {
 	count := 0
 	for _, s := range n.streams(i) {
 		count += s.State.Consumers

@@ -1,7 +1,6 @@
 // Package program builds the programs that tests run, once for all test binaries.
 //
 //	harness := program.Path(t)               // cmd/harness
-//	armed := program.Tagged(t, "failpoint")  // with build tags
 //
 // Programs are kept in .cache/program below the module's root, with the flags of the environment. The go
 // command neither compiles nor links again what has not changed, so the second package of a test
@@ -22,8 +21,8 @@ import (
 	"testing"
 )
 
-// Variable names a program that is used instead of one that is built, for Path. It must exist.
-const Variable = "HARNESS"
+// variable names a program that is used instead of one that is built, for Path. It must exist.
+const variable = "HARNESS"
 
 // Path returns the path of cmd/harness, and declares that the test depends on its sources.
 func Path(tb testing.TB) string {
@@ -36,23 +35,12 @@ func Path(tb testing.TB) string {
 	return path
 }
 
-// Tagged returns the path of cmd/harness built with tags, and declares that the test depends on its sources.
-func Tagged(tb testing.TB, tags ...string) string {
-	tb.Helper()
-	Rely(tb)
-	path, err := Harness(tags...)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return path
-}
-
-// Harness builds cmd/harness with tags, for a TestMain. Without tags, the program that Variable names is
+// Harness builds cmd/harness with tags, for a TestMain. Without tags, the program that variable names is
 // used if the variable is set.
 func Harness(tags ...string) (string, error) {
-	if given := os.Getenv(Variable); given != "" && len(tags) == 0 {
+	if given := os.Getenv(variable); given != "" && len(tags) == 0 {
 		if _, err := os.Stat(given); err != nil {
-			return "", fmt.Errorf("%s=%s: %w", Variable, given, err)
+			return "", fmt.Errorf("%s=%s: %w", variable, given, err)
 		}
 		return given, nil
 	}

@@ -121,7 +121,7 @@ func settling(b *bed) {
 	for _, to := range []string{"repair", "turn", ""} {
 		// Stored, but the answer was lost: the second try finds its own record.
 		rec := c.next(to)
-		faults.LoseAcks(1)
+		faults.loseAcks(1)
 		_, err := faults.Append(b.ctx, rec)
 		b.wantErr(err, runlog.ErrUnavailable)
 		view, err := b.log.View(b.ctx, c.run, 0)
@@ -135,7 +135,7 @@ func settling(b *bed) {
 
 		// Not stored: the second try stores it.
 		rec = c.next("turn")
-		faults.LoseWrites(1)
+		faults.loseWrites(1)
 		_, err = faults.Append(b.ctx, rec)
 		b.wantErr(err, runlog.ErrUnavailable)
 		sequence, err = faults.Append(b.ctx, rec)
@@ -144,7 +144,7 @@ func settling(b *bed) {
 
 		// Not stored, and another writer stored the version meanwhile.
 		rec = c.next("turn")
-		faults.LoseWrites(1)
+		faults.loseWrites(1)
 		_, err = faults.Append(b.ctx, rec)
 		b.wantErr(err, runlog.ErrUnavailable)
 		c.append("")
@@ -153,7 +153,7 @@ func settling(b *bed) {
 
 		// Stored, and followed by other records.
 		rec = c.next("turn")
-		faults.LoseAcks(1)
+		faults.loseAcks(1)
 		_, err = faults.Append(b.ctx, rec)
 		b.wantErr(err, runlog.ErrUnavailable)
 		view, err = b.log.View(b.ctx, c.run, 0)

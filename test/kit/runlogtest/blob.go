@@ -91,7 +91,7 @@ func blobLost(b *bed) {
 	faults := NewFaults(b.log)
 	run := b.chain("r").run
 	data := noise(100)
-	for _, lose := range []func(int){faults.LoseWrites, faults.LoseAcks} {
+	for _, lose := range []func(int){faults.loseWrites, faults.loseAcks} {
 		lose(1)
 		_, err := faults.PutBlob(b.ctx, run, data)
 		b.wantErr(err, runlog.ErrUnavailable)

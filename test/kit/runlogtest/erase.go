@@ -238,10 +238,10 @@ func eraseBroken(b *bed) {
 func eraseLost(b *bed) {
 	faults := NewFaults(b.log)
 	f := b.newFullRun(b.chain("r").run, 3)
-	faults.LoseWrites(1)
+	faults.loseWrites(1)
 	b.wantErr(faults.Erase(b.ctx, f.run, 0, runlog.Everything), runlog.ErrUnavailable)
 	f.there()
-	faults.LoseAcks(1)
+	faults.loseAcks(1)
 	b.wantErr(faults.Erase(b.ctx, f.run, 0, runlog.Everything), runlog.ErrUnavailable)
 	f.gone(0)
 	b.must(faults.Erase(b.ctx, f.run, 0, runlog.Everything))

@@ -32,15 +32,15 @@ func NewFaults(log runlog.Log) *Faults {
 	return &Faults{Log: log, arrived: make(chan struct{}), feeds: map[int]func(*runlog.Entry){}}
 }
 
-// LoseAcks makes the next n writes succeed and return ErrUnavailable.
-func (f *Faults) LoseAcks(n int) {
+// loseAcks makes the next n writes succeed and return ErrUnavailable.
+func (f *Faults) loseAcks(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lostAcks = n
 }
 
-// LoseWrites makes the next n writes return ErrUnavailable without being stored.
-func (f *Faults) LoseWrites(n int) {
+// loseWrites makes the next n writes return ErrUnavailable without being stored.
+func (f *Faults) loseWrites(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lostWrites = n

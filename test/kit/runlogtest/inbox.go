@@ -267,7 +267,7 @@ func inboxTooLarge(b *bed) {
 func inboxLostAnswer(b *bed) {
 	faults := NewFaults(b.log)
 	run := b.chain("r").run
-	for _, lose := range []func(int){faults.LoseAcks, faults.LoseWrites} {
+	for _, lose := range []func(int){faults.loseAcks, faults.loseWrites} {
 		id := fmt.Sprint(nonces.Add(1))
 		lose(1)
 		_, _, err := faults.AppendInbox(b.ctx, run, message(id, ""), 0)

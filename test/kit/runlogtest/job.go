@@ -305,7 +305,7 @@ func jobGone(b *bed) {
 func jobLost(b *bed) {
 	faults := NewFaults(b.log)
 	c := b.started("r")
-	for i, lose := range []func(int){faults.LoseWrites, faults.LoseAcks} {
+	for i, lose := range []func(int){faults.loseWrites, faults.loseAcks} {
 		lose(1)
 		created, err := faults.CreateJob(b.ctx, c.job("k"))
 		b.wantErr(err, runlog.ErrUnavailable)

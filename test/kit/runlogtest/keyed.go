@@ -158,13 +158,13 @@ func keyedSeparate(b *bed) {
 func keyedLost(b *bed) {
 	faults := NewFaults(b.log)
 	c := b.started("r")
-	faults.LoseWrites(1)
+	faults.loseWrites(1)
 	_, err := faults.PutBlobAs(b.ctx, c.run, c.first(), "k", []byte("one"))
 	b.wantErr(err, runlog.ErrUnavailable)
 	if c.under("k") != nil {
 		b.Fatal("a lost write is stored")
 	}
-	faults.LoseAcks(1)
+	faults.loseAcks(1)
 	stored, err := faults.PutBlobAs(b.ctx, c.run, c.first(), "k", []byte("one"))
 	b.wantErr(err, runlog.ErrUnavailable)
 	again, err := faults.PutBlobAs(b.ctx, c.run, c.first(), "k", []byte("two"))

@@ -1,4 +1,4 @@
-// Package servicetest is a tool service for tests. A test binary runs as one if Enabled is in its
+// Package servicetest is a tool service for tests. A test binary runs as one if enabled is in its
 // environment:
 //
 //	func TestMain(m *testing.M) {
@@ -26,19 +26,19 @@ import (
 
 // Variables of the service's environment.
 const (
-	// Enabled makes a test binary a service, at the address that is its value.
-	Enabled = "HARNESS_TEST_SERVICE"
+	// enabled makes a test binary a service, at the address that is its value.
+	enabled = "HARNESS_TEST_SERVICE"
 	// Lines is the file to which the tools append.
 	Lines = "LINES"
 	// Memory is the folder in which the service remembers keys; empty: it does not.
 	Memory = "MEMORY"
-	// Described replaces the description of the tool append.
-	Described = "DESCRIBED"
+	// described replaces the description of the tool append.
+	described = "DESCRIBED"
 )
 
-// Enter serves and does not return, if Enabled is in the environment.
+// Enter serves and does not return, if enabled is in the environment.
 func Enter() {
-	address := os.Getenv(Enabled)
+	address := os.Getenv(enabled)
 	if address == "" {
 		return
 	}
@@ -50,7 +50,7 @@ func Enter() {
 }
 
 func serve(address string) error {
-	config := toolservice.Config{Tools: Tools(os.Getenv)}
+	config := toolservice.Config{Tools: tools(os.Getenv)}
 	if dir := os.Getenv(Memory); dir != "" {
 		var err error
 		if config.Memory, err = toolservice.Folder(dir); err != nil {
@@ -71,7 +71,7 @@ func serve(address string) error {
 	return server.Serve(listener)
 }
 
-// Tools returns the tools of the service:
+// tools returns the tools of the service:
 //
 //	append {line}     appends a line to the file, and shows the line to people who watch
 //	look {}           returns the file; with the hint that it changes nothing
@@ -82,7 +82,7 @@ func serve(address string) error {
 //	picture {}        returns an image
 //	fail {}           fails
 //	orders {}         returns an order to the model
-func Tools(env func(string) string) []toolservice.Tool {
+func tools(env func(string) string) []toolservice.Tool {
 	write := func(line string) error {
 		f, err := os.OpenFile(env(Lines), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
@@ -92,7 +92,7 @@ func Tools(env func(string) string) []toolservice.Tool {
 		_, err = f.WriteString(line + "\n")
 		return err
 	}
-	description := env(Described)
+	description := env(described)
 	if description == "" {
 		description = "Appends a line to the file."
 	}
@@ -177,5 +177,5 @@ var dot = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x0
 // the test.
 func Start(t testing.TB, env ...string) *processtest.Process {
 	t.Helper()
-	return processtest.Start(t, func(address string) []string { return append(slices.Clone(env), Enabled+"="+address) })
+	return processtest.Start(t, func(address string) []string { return append(slices.Clone(env), enabled+"="+address) })
 }

@@ -104,9 +104,9 @@ func (c *Clients) Attach(ctx context.Context, run runlog.Run, random *rand.Rand,
 
 var errLeft = errors.New("the watcher has left")
 
-// Watch watches a run until ctx ends, reconnecting at random times, and answers most of
+// watch watches a run until ctx ends, reconnecting at random times, and answers most of
 // its questions.
-func (c *Clients) Watch(ctx context.Context, run runlog.Run, random *rand.Rand) {
+func (c *Clients) watch(ctx context.Context, run runlog.Run, random *rand.Rand) {
 	o := c.w.Observe(run)
 	answered, followed := 0, 0
 	pause := 1
@@ -147,7 +147,7 @@ func (c *Clients) Watch(ctx context.Context, run runlog.Run, random *rand.Rand) 
 }
 
 // consider decides which clients answer a call that waits, and when.
-func (c *Clients) consider(run runlog.Run, random *rand.Rand, n int, call PendingCall) {
+func (c *Clients) consider(run runlog.Run, random *rand.Rand, n int, call pendingCall) {
 	if random.IntN(8) == 0 {
 		return // no client answers
 	}

@@ -94,7 +94,7 @@ func (c *Clients) Drive(name string, spec *harnessv1.RunSpec) {
 			return
 		}
 		c.w.Acknowledged(run, "")
-		c.w.Watcher(name+" watcher", func(ctx context.Context) { c.Watch(ctx, run, c.w.Random(name+" watch")) })
+		c.w.watcher(name+" watcher", func(ctx context.Context) { c.watch(ctx, run, c.w.Random(name+" watch")) })
 		for n := range random.IntN(5) {
 			if !sleep(ctx, time.Duration(random.IntN(20_000))*time.Millisecond) || c.w.Healing() {
 				return
@@ -124,10 +124,10 @@ func (c *Clients) steer(ctx context.Context, run runlog.Run, random *rand.Rand, 
 			return g.InterruptRun(ctx, &harnessv1.InterruptRunRequest{Namespace: run.Namespace, RunId: run.ID, RequestId: id, Reason: "stop"})
 		})
 		if random.IntN(3) > 0 && sleep(ctx, time.Duration(random.IntN(10_000))*time.Millisecond) {
-			c.Resume(ctx, run, random, id+"-resume")
+			c.resume(ctx, run, random, id+"-resume")
 		}
 	case 6, 7:
-		c.Resume(ctx, run, random, id)
+		c.resume(ctx, run, random, id)
 	case 8:
 		_, _ = ask(ctx, c, random, func(ctx context.Context, g harnessv1.GatewayServiceServer) (*harnessv1.GetConversationResponse, error) {
 			return g.GetConversation(ctx, &harnessv1.GetConversationRequest{Namespace: run.Namespace, RunId: run.ID})
@@ -162,8 +162,8 @@ func (c *Clients) Send(ctx context.Context, run runlog.Run, random *rand.Rand, i
 	}
 }
 
-// Resume resumes a run with a larger budget.
-func (c *Clients) Resume(ctx context.Context, run runlog.Run, random *rand.Rand, id string) {
+// resume resumes a run with a larger budget.
+func (c *Clients) resume(ctx context.Context, run runlog.Run, random *rand.Rand, id string) {
 	r := &harnessv1.ResumeRunRequest{Namespace: run.Namespace, RunId: run.ID, RequestId: id}
 	if random.IntN(2) == 0 {
 		calls := uint32(100)
@@ -182,7 +182,7 @@ func (c *Clients) Resume(ctx context.Context, run runlog.Run, random *rand.Rand,
 }
 
 // Answer answers a call that waits: it approves or denies it, or sends its result.
-func (c *Clients) Answer(ctx context.Context, run runlog.Run, random *rand.Rand, id string, call PendingCall) {
+func (c *Clients) Answer(ctx context.Context, run runlog.Run, random *rand.Rand, id string, call pendingCall) {
 	r := &harnessv1.SendInputRequest{Namespace: run.Namespace, RunId: run.ID, RequestId: id}
 	if call.Kind == runstate.KindApproval {
 		decision := harnessv1.ApprovalDecision(1 + random.IntN(3))

@@ -22,7 +22,7 @@ func (c *Clients) follow(run runlog.Run) {
 	if before {
 		return
 	}
-	c.w.Watcher(run.ID+" watcher", func(ctx context.Context) { c.Watch(ctx, run, c.w.Random(run.ID+" watch")) })
+	c.w.watcher(run.ID+" watcher", func(ctx context.Context) { c.watch(ctx, run, c.w.Random(run.ID+" watch")) })
 	random := c.w.Random(run.ID)
 	if random.IntN(3) > 0 {
 		return
@@ -38,10 +38,10 @@ func (c *Clients) follow(run runlog.Run) {
 				return g.InterruptRun(ctx, &harnessv1.InterruptRunRequest{Namespace: run.Namespace, RunId: run.ID, RequestId: id, Reason: "stop"})
 			})
 			if random.IntN(4) > 0 && sleep(ctx, time.Duration(random.IntN(10_000))*time.Millisecond) {
-				c.Resume(ctx, run, random, id+"-resume")
+				c.resume(ctx, run, random, id+"-resume")
 			}
 		case 3:
-			c.Resume(ctx, run, random, id)
+			c.resume(ctx, run, random, id)
 		case 4, 5:
 			c.cancel(ctx, run, random, id)
 		case 6:

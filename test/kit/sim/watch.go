@@ -23,15 +23,15 @@ type Observer struct {
 	offset             uint64
 	fresh              bool
 	// Awaited contains the announced calls that wait for an answer, in order.
-	Awaited []PendingCall
+	Awaited []pendingCall
 	// Agents contains the runs of the sub-agents that were started, in order.
 	Agents []string
 	// Result is the newest result.
 	Result *harnessv1.HarnessResult
 }
 
-// PendingCall is a call that a client has to answer.
-type PendingCall struct {
+// pendingCall is a call that a client has to answer.
+type pendingCall struct {
 	// ID of the call; Kind is approval, client_tool or question.
 	ID, Kind string
 }
@@ -125,13 +125,13 @@ func (o *Observer) event(ev *harnessv1.Event) string {
 	switch b := ev.GetEvent().(type) {
 	case *harnessv1.Event_ToolCall:
 		if kind := b.ToolCall.GetAwaits(); kind != "" {
-			o.Awaited = append(o.Awaited, PendingCall{ID: b.ToolCall.GetCallId(), Kind: kind})
+			o.Awaited = append(o.Awaited, pendingCall{ID: b.ToolCall.GetCallId(), Kind: kind})
 		}
 	case *harnessv1.Event_AgentStarted:
 		o.Agents = append(o.Agents, b.AgentStarted.GetRunId())
 	case *harnessv1.Event_ApprovalAnswered: // a call of a client's tool waits for the client now
 		if b.ApprovalAnswered.GetTool() == "fax" && b.ApprovalAnswered.GetDecision() != harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY {
-			o.Awaited = append(o.Awaited, PendingCall{ID: b.ApprovalAnswered.GetCallId(), Kind: runstate.KindClientTool})
+			o.Awaited = append(o.Awaited, pendingCall{ID: b.ApprovalAnswered.GetCallId(), Kind: runstate.KindClientTool})
 		}
 	case *harnessv1.Event_StepStart: // an interrupted turn without a response is claimed again under its number
 		o.turn, o.attempt, o.try, o.offset = ev.GetTurnNumber(), b.StepStart.GetAttempt(), 0, 0

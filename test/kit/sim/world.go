@@ -219,8 +219,8 @@ type client struct {
 // its context.
 func (w *World) Client(name string, f func(ctx context.Context)) { w.client(name, false, f) }
 
-// Watcher is a Client that does not end by itself: the simulation does not wait for it.
-func (w *World) Watcher(name string, f func(ctx context.Context)) { w.client(name, true, f) }
+// watcher is a Client that does not end by itself: the simulation does not wait for it.
+func (w *World) watcher(name string, f func(ctx context.Context)) { w.client(name, true, f) }
 
 func (w *World) client(name string, watches bool, f func(ctx context.Context)) {
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), actor{}, name))

@@ -224,12 +224,12 @@ func Serve(t testing.TB, register func(grpc.ServiceRegistrar), options ...grpc.S
 	if err != nil {
 		t.Fatal(err)
 	}
-	ServeOn(t, listener, register, options...)
+	serveOn(t, listener, register, options...)
 	return listener.Addr().String()
 }
 
-// ServeOn serves gRPC on a listener until the test ends.
-func ServeOn(t testing.TB, listener net.Listener, register func(grpc.ServiceRegistrar), options ...grpc.ServerOption) {
+// serveOn serves gRPC on a listener until the test ends.
+func serveOn(t testing.TB, listener net.Listener, register func(grpc.ServiceRegistrar), options ...grpc.ServerOption) {
 	t.Helper()
 	server := grpc.NewServer(append(fault.ServerOptions(slog.New(slog.NewTextHandler(t.Output(), nil))), options...)...)
 	register(server)

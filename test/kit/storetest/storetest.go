@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// Record is a message in a block of a stream.
-type Record struct {
+// record is a message in a block of a stream.
+type record struct {
 	Sequence uint64
 	// Offset and Size are its place in the block, in bytes.
 	Offset, Size int64
@@ -23,7 +23,7 @@ type Record struct {
 // Block is a file with messages of a stream.
 type Block struct {
 	Path    string
-	Records []Record
+	Records []record
 }
 
 // Blocks returns the blocks of a stream below dir, the store of a server, oldest first.
@@ -71,16 +71,16 @@ func read(path string) (Block, error) {
 		}
 		sequence := binary.LittleEndian.Uint64(data[at+4:])
 		if sequence&(eraseFlag|tombFlag) == 0 {
-			b.Records = append(b.Records, Record{Sequence: sequence, Offset: int64(at), Size: int64(size)})
+			b.Records = append(b.Records, record{Sequence: sequence, Offset: int64(at), Size: int64(size)})
 		}
 		at += size
 	}
 	return b, nil
 }
 
-// Cut removes the messages of a stream above sequence, as if they had never reached the
+// cut removes the messages of a stream above sequence, as if they had never reached the
 // disk: also the index, which a server that was killed has not written.
-func Cut(dir, stream string, sequence uint64) error {
+func cut(dir, stream string, sequence uint64) error {
 	blocks, err := Blocks(dir, stream)
 	if err != nil {
 		return err
@@ -101,11 +101,11 @@ func Cut(dir, stream string, sequence uint64) error {
 			break
 		}
 	}
-	return Forget(dir, stream)
+	return forget(dir, stream)
 }
 
-// Forget removes the index of a stream, so that the server reads its blocks.
-func Forget(dir, stream string) error {
+// forget removes the index of a stream, so that the server reads its blocks.
+func forget(dir, stream string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Name() == "index.db" && strings.Contains(path, filepath.Join("streams", stream, "msgs")) {
 			return os.Remove(path)
@@ -123,7 +123,7 @@ func Replace(to, from string) error {
 }
 
 // CutNewest removes up to n of the newest messages of a stream, but not its first one, and
-// returns how many; see Cut.
+// returns how many; see cut.
 func CutNewest(dir, stream string, n int) (removed int, err error) {
 	blocks, err := Blocks(dir, stream)
 	if err != nil {
@@ -139,5 +139,5 @@ func CutNewest(dir, stream string, n int) (removed int, err error) {
 		return 0, nil
 	}
 	n = min(n, len(all)-1)
-	return n, Cut(dir, stream, all[len(all)-1-n])
+	return n, cut(dir, stream, all[len(all)-1-n])
 }

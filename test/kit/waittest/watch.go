@@ -13,14 +13,14 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Temporary reports whether a call may be repeated after an error.
-func Temporary(err error) bool { return status.Code(err) == codes.Unavailable }
+// temporary reports whether a call may be repeated after an error.
+func temporary(err error) bool { return status.Code(err) == codes.Unavailable }
 
 // Retry repeats a call until it succeeds or is refused permanently.
 func Retry[T any](ctx context.Context, call func(context.Context) (T, error)) (T, error) {
 	for {
 		r, err := call(ctx)
-		if err == nil || !Temporary(err) || ctx.Err() != nil {
+		if err == nil || !temporary(err) || ctx.Err() != nil {
 			return r, err
 		}
 		select {
@@ -69,7 +69,7 @@ func Watch(ctx context.Context, client harnessv1.GatewayServiceClient, namespace
 		switch {
 		case errors.Is(err, io.EOF):
 			return result, nil
-		case !Temporary(err) || ctx.Err() != nil:
+		case !temporary(err) || ctx.Err() != nil:
 			return result, err
 		}
 		select {

@@ -93,7 +93,7 @@ func (c *providingConn) provide(ctx context.Context, request any) error {
 		}
 		spec = now.GetSpec()
 	}
-	env := Environment(c.opts.Background.Program.Environ, c.opts.Catalogue, variablesOf(spec)) // the tool host withholds providers' keys
+	env := environment(c.opts.Background.Program.Environ, c.opts.Catalogue, variablesOf(spec)) // the tool host withholds providers' keys
 	env.Run = run
 	_, err := c.local.ProvideEnvironment(ctx, &harnessv1.ProvideEnvironmentRequest{Environment: env})
 	return err
@@ -104,9 +104,9 @@ func variablesOf(spec *harnessv1.RunSpec) []string {
 	return slices.Concat(spec.GetConfig().GetSandbox().GetEnv(), mcptool.Variables(spec.GetAgent().GetMcp()), webtool.Variables(spec.GetAgent().GetWeb()))
 }
 
-// Environment returns what a run gets of a terminal: the variables that the catalogue names,
+// environment returns what a run gets of a terminal: the variables that the catalogue names,
 // and those that commands may have, with the names in passed.
-func Environment(environ []string, models *catalogue.Catalogue, passed []string) *harnessv1.RunEnvironment {
+func environment(environ []string, models *catalogue.Catalogue, passed []string) *harnessv1.RunEnvironment {
 	if models == nil {
 		models = catalogue.Default()
 	}

@@ -17,7 +17,7 @@ func TestVariablesOfARun(t *testing.T) {
 		},
 	}
 	environ := []string{"A=1", "B=2", "BRAVE_API_KEY=3", "OTHER_TOKEN=4"}
-	if got := Environment(environ, nil, variablesOf(spec)).GetCommands(); !slices.Equal(got, environ[:3]) {
+	if got := environment(environ, nil, variablesOf(spec)).GetCommands(); !slices.Equal(got, environ[:3]) {
 		t.Error(got)
 	}
 }

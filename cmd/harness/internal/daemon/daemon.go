@@ -10,7 +10,7 @@
 // # Environment
 //
 // The process has no keys. With each input that drives a run, a client gives the variables of
-// model providers and the environment of commands (Environments). The former stay in memory;
+// model providers and the environment of commands (environments). The former stay in memory;
 // the latter are in a file of mode 0600 that is deleted with the run. The newest counts.
 //
 // # End
@@ -26,7 +26,7 @@
 // The holder's file has the build and node.APILevel. Programs of one level join each other. A
 // program of a higher level starts a successor, which takes over (TakeOver): it waits until no
 // command runs, gets the runs at work and the environments, and starts when the process has
-// ended. Everything else is refused with what to do (Check).
+// ended. Everything else is refused with what to do (check).
 package daemon
 
 import (
@@ -69,9 +69,9 @@ func (i Idle) Ends(now time.Time, linger time.Duration) bool {
 	return i.NextWake.IsZero() || i.NextWake.Sub(now) > WakeWithin
 }
 
-// Check returns an error if this program and the process that uses a data directory do not
+// check returns an error if this program and the process that uses a data directory do not
 // work together, with what to do.
-func Check(dir string, h node.Holder) error {
+func check(dir string, h node.Holder) error {
 	who := fmt.Sprintf("process %d (%s)", h.PID, h.Command)
 	switch {
 	case h.PID == 0 || h.API == node.APILevel:

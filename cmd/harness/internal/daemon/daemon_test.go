@@ -40,7 +40,7 @@ func TestCheck(t *testing.T) {
 		"older version":    {PID: 7, Command: "harness run"},
 		"use that version": {PID: 7, API: node.APILevel + 1},
 	} {
-		err := Check("/data", h)
+		err := check("/data", h)
 		if (err == nil) != (says == "") || err != nil && (!strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n")) {
 			t.Errorf("%v: %v", h, err)
 		}
@@ -82,7 +82,7 @@ func TestLogIsBounded(t *testing.T) {
 
 func TestEnvironments(t *testing.T) {
 	dir := t.TempDir()
-	e := NewEnvironments(dir)
+	e := newEnvironments(dir)
 	run := &harnessv1.LocalRun{Namespace: "default", RunId: "r"}
 	for _, path := range []string{"PATH=/a", "PATH=/b"} { // the newest counts
 		if err := e.Put(&harnessv1.RunEnvironment{Run: run, Provider: map[string]string{"KEY": "secret"}, Commands: []string{path, "LANG=C"}}); err != nil {
@@ -95,7 +95,7 @@ func TestEnvironments(t *testing.T) {
 	if err != nil || strings.Contains(string(raw), "secret") || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file has %q, mode %v, %v", raw, info.Mode(), err)
 	}
-	next := NewEnvironments(dir) // of another process
+	next := newEnvironments(dir) // of another process
 	if got := next.Commands("default/r"); !slices.Equal(got, []string{"PATH=/b", "LANG=C"}) || next.Provider("default/r") != nil || e.Provider("default/r")["KEY"] != "secret" {
 		t.Errorf("another process has %v, %v", got, next.Provider("default/r"))
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// Environments are those of the runs, as their clients gave them. It is safe for concurrent
+// environments are those of the runs, as their clients gave them. It is safe for concurrent
 // use.
-type Environments struct {
+type environments struct {
 	dir string // of the files
 
 	mu       sync.Mutex
@@ -24,13 +24,13 @@ type Environments struct {
 	commands map[string][]string          // from the files that were read
 }
 
-// NewEnvironments returns those of a data directory.
-func NewEnvironments(data string) *Environments {
-	return &Environments{dir: filepath.Join(data, environmentsDir), provider: map[string]map[string]string{}, commands: map[string][]string{}}
+// newEnvironments returns those of a data directory.
+func newEnvironments(data string) *environments {
+	return &environments{dir: filepath.Join(data, environmentsDir), provider: map[string]map[string]string{}, commands: map[string][]string{}}
 }
 
 // Put replaces the environment of a run.
-func (e *Environments) Put(env *harnessv1.RunEnvironment) error {
+func (e *environments) Put(env *harnessv1.RunEnvironment) error {
 	namespace, id := env.GetRun().GetNamespace(), env.GetRun().GetRunId()
 	if !runlog.Name.MatchString(namespace) || !runlog.Name.MatchString(id) {
 		return errors.New("environment.run: must be a namespace and a run id")
@@ -74,14 +74,14 @@ func writeFile(path string, data []byte) error {
 
 // Provider returns the variables of model providers of a run; nil if no client of this
 // process has given any.
-func (e *Environments) Provider(run string) map[string]string {
+func (e *environments) Provider(run string) map[string]string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return maps.Clone(e.provider[run])
 }
 
 // Commands returns the environment of the commands of a run, nil if none is known.
-func (e *Environments) Commands(run string) []string {
+func (e *environments) Commands(run string) []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if have, ok := e.commands[run]; ok {
@@ -96,7 +96,7 @@ func (e *Environments) Commands(run string) []string {
 }
 
 // Delete forgets a run and deletes its file.
-func (e *Environments) Delete(run string) {
+func (e *environments) Delete(run string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.provider, run)
@@ -105,7 +105,7 @@ func (e *Environments) Delete(run string) {
 }
 
 // All returns the environments in memory, for a successor.
-func (e *Environments) All() []*harnessv1.RunEnvironment {
+func (e *environments) All() []*harnessv1.RunEnvironment {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var all []*harnessv1.RunEnvironment
@@ -118,4 +118,4 @@ func (e *Environments) All() []*harnessv1.RunEnvironment {
 	return all
 }
 
-func (e *Environments) path(run string) string { return filepath.Join(e.dir, filepath.FromSlash(run)) }
+func (e *environments) path(run string) string { return filepath.Join(e.dir, filepath.FromSlash(run)) }

@@ -33,7 +33,7 @@ type Config struct {
 	Linger time.Duration
 	// Keep are the runs, as NAMESPACE/RUN, that a predecessor was at work on.
 	Keep []string
-	// Environments are those of runs, from a predecessor.
+	// environments are those of runs, from a predecessor.
 	Environments []*harnessv1.RunEnvironment
 	// Env looks up the environment, for telemetry.
 	Env func(string) string
@@ -55,7 +55,7 @@ type process struct {
 	cfg        Config
 	node       *node.Node
 	background *node.Background
-	env        *Environments
+	env        *environments
 	started    time.Time
 	stop       chan End      // requests to end
 	successor  chan struct{} // has a token while a successor may end the process
@@ -71,7 +71,7 @@ const checkEvery = 5 * time.Second
 // Serve runs the process until it is idle or is to end. The error is ErrHeld if another
 // process has the data directory.
 func Serve(ctx context.Context, cfg Config) error {
-	p := &process{cfg: cfg, env: NewEnvironments(cfg.Data), started: time.Now(), stop: make(chan End, 1), successor: make(chan struct{}, 1), ended: make(chan struct{})}
+	p := &process{cfg: cfg, env: newEnvironments(cfg.Data), started: time.Now(), stop: make(chan End, 1), successor: make(chan struct{}, 1), ended: make(chan struct{})}
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}

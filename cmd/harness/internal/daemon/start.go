@@ -56,12 +56,12 @@ func Join(ctx context.Context, dir string, program Program) (*grpc.ClientConn, e
 		return nil, startError(dir, err)
 	}
 	for {
-		if err := Check(dir, holding(dir)); err != nil {
+		if err := check(dir, holding(dir)); err != nil {
 			return nil, err
 		}
 		conn, held, err := node.Attach(ctx, dir)
 		if held || err != nil {
-			if wrong := Check(dir, holding(dir)); wrong != nil { // it has started meanwhile
+			if wrong := check(dir, holding(dir)); wrong != nil { // it has started meanwhile
 				if conn != nil {
 					_ = conn.Close()
 				}
@@ -132,8 +132,8 @@ func startOne(ctx context.Context, dir string, program Program) error {
 	return Spawn(ctx, program)
 }
 
-// Reserve keeps other clients from starting the process until release is called.
-func Reserve(ctx context.Context, dir string) (release func(), err error) {
+// reserve keeps other clients from starting the process until release is called.
+func reserve(ctx context.Context, dir string) (release func(), err error) {
 	starting := flock.New(filepath.Join(dir, startLock))
 	if _, err := starting.TryLockContext(ctx, 20*time.Millisecond); err != nil {
 		return nil, fmt.Errorf("another client is starting the background process: %w", err)

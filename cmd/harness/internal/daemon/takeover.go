@@ -62,7 +62,7 @@ func (s Successor) TakeOver(ctx context.Context) (handed *harnessv1.StopProcessR
 			return nil, nil, err
 		}
 		if !held { // it ended: another successor may have reserved the directory
-			release, err := Reserve(ctx, s.Dir)
+			release, err := reserve(ctx, s.Dir)
 			if err == nil && node.Held(s.Dir) {
 				release()
 				continue
@@ -98,7 +98,7 @@ func (s Successor) takeOver(ctx context.Context, h node.Holder, local harnessv1.
 			return nil, nil, err
 		}
 	}
-	if release, err = Reserve(ctx, s.Dir); err != nil {
+	if release, err = reserve(ctx, s.Dir); err != nil {
 		return nil, nil, err
 	}
 	if handed, err = local.StopProcess(ctx, &harnessv1.StopProcessRequest{Successor: true}); err != nil {

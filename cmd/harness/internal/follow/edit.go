@@ -30,7 +30,7 @@ func (d *decision) editWord() string {
 // arguments is kept for the next time.
 func (d *decision) change() {
 	d.left = true
-	original := Editable(d.call)
+	original := editable(d.call)
 	text := original
 	if d.draft != "" {
 		text = d.draft
@@ -39,7 +39,7 @@ func (d *decision) change() {
 	if err == nil {
 		d.draft = changed
 		var arguments string
-		if arguments, err = Edited(d.call, changed); err == nil {
+		if arguments, err = edited(d.call, changed); err == nil {
 			d.accept(arguments, changed == original)
 			return
 		}
@@ -81,8 +81,8 @@ func commandOf(call *harnessv1.PendingCall) (string, bool) {
 	return command, ok
 }
 
-// Editable returns what a user edits of a call: its command, or its arguments as JSON.
-func Editable(call *harnessv1.PendingCall) string {
+// editable returns what a user edits of a call: its command, or its arguments as JSON.
+func editable(call *harnessv1.PendingCall) string {
 	if command, _ := commandOf(call); isText(call) {
 		return command + "\n"
 	}
@@ -93,8 +93,8 @@ func Editable(call *harnessv1.PendingCall) string {
 	return b.String() + "\n"
 }
 
-// Edited returns the arguments of a call after its Editable text was changed.
-func Edited(call *harnessv1.PendingCall, text string) (string, error) {
+// edited returns the arguments of a call after its editable text was changed.
+func edited(call *harnessv1.PendingCall, text string) (string, error) {
 	if isText(call) {
 		var given map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(call.GetArguments().GetInline()), &given); err != nil {

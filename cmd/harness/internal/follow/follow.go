@@ -110,8 +110,8 @@ var (
 	ErrUnread = errors.New("the reader of the output has gone away")
 	// ErrStored is returned if all that is stored was printed; see Config.Stored.
 	ErrStored = errors.New("the run has not ended, and nothing continues it here")
-	// ErrLost is returned if the local mesh ended before the run.
-	ErrLost = errors.New("the mesh in this process ended before the run was parked or ended; see its log")
+	// errLost is returned if the local mesh ended before the run.
+	errLost = errors.New("the mesh in this process ended before the run was parked or ended; see its log")
 )
 
 // NewID returns a new id for an input or a request.
@@ -211,7 +211,7 @@ func (f *follower) loop(ctx context.Context) error {
 			err = f.signal(ctx)
 		case err = <-f.stopped:
 		case <-f.Lost:
-			err = ErrLost
+			err = errLost
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}

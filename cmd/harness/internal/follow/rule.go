@@ -11,8 +11,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 )
 
-// WholeTool is what a user writes instead of a rule for all calls of the tool.
-const WholeTool = "*"
+// wholeTool is what a user writes instead of a rule for all calls of the tool.
+const wholeTool = "*"
 
 // Rules returns the rules that texts of a user mean for a call: first words of commands,
 // hosts, or patterns for paths.
@@ -41,8 +41,8 @@ func Rules(call *harnessv1.PendingCall, texts []string) ([]*harnessv1.ToolRule, 
 	return rules, nil
 }
 
-// Granted returns what an approval with rules allows for the rest of a run, for people.
-func Granted(call *harnessv1.PendingCall, rules []*harnessv1.ToolRule) string {
+// granted returns what an approval with rules allows for the rest of a run, for people.
+func granted(call *harnessv1.PendingCall, rules []*harnessv1.ToolRule) string {
 	return render.Granted(call.GetTool(), rules)
 }
 
@@ -85,12 +85,12 @@ func (g *grant) ask(p *Prompt, call *harnessv1.PendingCall) {
 	tool := p.clean(call.GetTool())
 	switch {
 	case g.whole:
-		p.print("For this run: %s, whatever their arguments.\n[Enter] allow them  [n] back: ", Granted(call, nil))
+		p.print("For this run: %s, whatever their arguments.\n[Enter] allow them  [n] back: ", granted(call, nil))
 	case len(g.rules) > 0:
 		p.print("For this run: %s.\n[Enter] allow them, or write another rule (%s: all calls of %s, ; between two)  [n] back\nRule [%s]: ",
-			Granted(call, g.rules), WholeTool, tool, p.clean(written(g.rules)))
+			granted(call, g.rules), wholeTool, tool, p.clean(written(g.rules)))
 	default:
-		p.print("No rule is proposed for this call.\nWrite one, such as %s (%s: all calls of %s)  [Enter] back\nRule: ", example(call), WholeTool, tool)
+		p.print("No rule is proposed for this call.\nWrite one, such as %s (%s: all calls of %s)  [Enter] back\nRule: ", example(call), wholeTool, tool)
 	}
 }
 
@@ -102,7 +102,7 @@ func (g *grant) take(p *Prompt, call *harnessv1.PendingCall, line string) (done,
 		return true, false
 	case line == "", strings.EqualFold(line, "n"), strings.EqualFold(line, "no"):
 		return false, true
-	case line == WholeTool:
+	case line == wholeTool:
 		g.rules, g.whole = nil, true
 	default:
 		rules, err := Rules(call, strings.Split(line, ";"))

@@ -62,7 +62,7 @@ func (s Style) PendingLines(w PendingCall, now time.Time) []string {
 	}
 	facts = append(facts, "call "+clean(p.GetCallId()))
 	if digest := p.GetPreview().GetDigest(); digest != "" {
-		facts = append(facts, "digest "+clean(content.Cut(digest, ShownDigest)))
+		facts = append(facts, "digest "+clean(content.Cut(digest, shownDigest)))
 	}
 	if d := p.GetDeadline(); d != nil {
 		facts = append(facts, expires(d.AsTime().Sub(now)))
@@ -88,8 +88,8 @@ func (s Style) PendingLines(w PendingCall, now time.Time) []string {
 	return lines
 }
 
-// ShownDigest is how many characters of a digest are printed. They are enough to name it.
-const ShownDigest = 12
+// shownDigest is how many characters of a digest are printed. They are enough to name it.
+const shownDigest = 12
 
 // indented returns the style of lines that are indented by n runes.
 func (s Style) indented(n int) Style {

@@ -25,8 +25,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/script"
 )
 
-// Address is the URL of the published schemas.
-const Address = "https://raw.githubusercontent.com/harnessmesh/harnessmesh/main/schemas/"
+// address is the URL of the published schemas.
+const address = "https://raw.githubusercontent.com/harnessmesh/harnessmesh/main/schemas/"
 
 // Generate returns the schemas of all kinds of files by file name, generated from the
 // protos in a directory.
@@ -60,7 +60,7 @@ func Generate(protos fs.FS) (map[string][]byte, error) {
 		}
 		name := string(kind) + ".json"
 		root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-		root["$id"] = Address + name
+		root["$id"] = address + name
 		root["title"] = "harnessmesh " + titles[kind]
 		if len(g.defs) > 0 {
 			root["$defs"] = g.defs
