@@ -14,6 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/disktest"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/storetest"
 )
 
 var (
@@ -23,6 +24,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	storetest.InMemory()
 	disktest.Enter()
 	os.Exit(m.Run())
 }

@@ -18,12 +18,14 @@ import (
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/test/kit/program"
+	"github.com/harnessmesh/harnessmesh/test/kit/storetest"
 )
 
 // harness is the program, and configHome the folder of its configuration.
 var harness, configHome string
 
 func TestMain(m *testing.M) {
+	storetest.InMemory()
 	code := func() int {
 		dir, err := os.MkdirTemp("", "harness-e2e")
 		if err != nil {

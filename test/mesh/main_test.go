@@ -17,6 +17,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/servertest"
 	"github.com/harnessmesh/harnessmesh/test/kit/servicetest"
+	"github.com/harnessmesh/harnessmesh/test/kit/storetest"
 )
 
 var (
@@ -29,6 +30,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	storetest.InMemory()
 	disktest.Enter()
 	servertest.Enter()
 	servicetest.Enter()

@@ -19,9 +19,13 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/test/kit/steptest"
+	"github.com/harnessmesh/harnessmesh/test/kit/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	storetest.InMemory()
+	goleak.VerifyTestMain(m)
+}
 
 var morning = time.Date(2026, 1, 2, 9, 0, 0, 0, time.UTC)
 

@@ -10,9 +10,11 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/disktest"
 	"github.com/harnessmesh/harnessmesh/test/kit/runlogtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/storetest"
 )
 
 func TestMain(m *testing.M) {
+	storetest.InMemory()
 	disktest.Enter()
 	goleak.VerifyTestMain(m)
 }

@@ -22,9 +22,13 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/bridge/bridgeserver"
 	"github.com/harnessmesh/harnessmesh/test/kit/steptest"
+	"github.com/harnessmesh/harnessmesh/test/kit/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	storetest.InMemory()
+	goleak.VerifyTestMain(m)
+}
 
 const critic = "critic"
 

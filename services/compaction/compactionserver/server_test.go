@@ -21,9 +21,13 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/compaction"
 	"github.com/harnessmesh/harnessmesh/services/compaction/compactionserver"
 	"github.com/harnessmesh/harnessmesh/test/kit/steptest"
+	"github.com/harnessmesh/harnessmesh/test/kit/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	storetest.InMemory()
+	goleak.VerifyTestMain(m)
+}
 
 const (
 	model    = "openai:gpt-4o"

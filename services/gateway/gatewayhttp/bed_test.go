@@ -34,12 +34,14 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayhttp"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
 	"github.com/harnessmesh/harnessmesh/test/kit/openapitest"
+	"github.com/harnessmesh/harnessmesh/test/kit/storetest"
 )
 
 // shared is the log that all tests write to, each in a separate namespace.
 var shared runlog.Log
 
 func TestMain(m *testing.M) {
+	storetest.InMemory()
 	code, err := withLog(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -27,6 +27,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
+	"github.com/harnessmesh/harnessmesh/test/kit/storetest"
 )
 
 // shared is the log that all tests write to, each in a separate namespace, on
@@ -37,6 +38,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	storetest.InMemory()
 	code, err := withLog(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -24,9 +24,13 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/inference/inferenceserver"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 	"github.com/harnessmesh/harnessmesh/test/kit/steptest"
+	"github.com/harnessmesh/harnessmesh/test/kit/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	storetest.InMemory()
+	goleak.VerifyTestMain(m)
+}
 
 // bed is a run log with one run, and a model server.
 type bed struct {

@@ -23,9 +23,11 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/repair/repairserver"
+	"github.com/harnessmesh/harnessmesh/test/kit/storetest"
 )
 
 func TestMain(m *testing.M) {
+	storetest.InMemory()
 	goleak.VerifyTestMain(m)
 }
 

@@ -30,9 +30,11 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision/stopdecisionserver"
 	"github.com/harnessmesh/harnessmesh/test/kit/steptest"
+	"github.com/harnessmesh/harnessmesh/test/kit/storetest"
 )
 
 func TestMain(m *testing.M) {
+	storetest.InMemory()
 	goleak.VerifyTestMain(m)
 }
 

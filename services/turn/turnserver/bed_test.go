@@ -30,9 +30,11 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/turn/turnserver"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 	"github.com/harnessmesh/harnessmesh/test/kit/steptest"
+	"github.com/harnessmesh/harnessmesh/test/kit/storetest"
 )
 
 func TestMain(m *testing.M) {
+	storetest.InMemory()
 	goleak.VerifyTestMain(m)
 }
 

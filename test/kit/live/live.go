@@ -36,6 +36,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/keytest"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 	"github.com/harnessmesh/harnessmesh/test/kit/program"
+	"github.com/harnessmesh/harnessmesh/test/kit/storetest"
 )
 
 // The process under test.
@@ -61,6 +62,7 @@ const parallel = 8
 // Main runs the tests of a package against one process with every role. It returns the
 // exit code.
 func Main(m *testing.M) int {
+	storetest.InMemory()
 	flag.Parse()
 	parallel := max(parallel, runtime.GOMAXPROCS(0))
 	flag.Visit(func(f *flag.Flag) {

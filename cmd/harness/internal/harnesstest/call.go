@@ -13,6 +13,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/cli"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/console"
+	"github.com/harnessmesh/harnessmesh/test/kit/storetest"
 )
 
 // Write writes a file of a test and returns its path.
@@ -29,6 +30,7 @@ var Update = flag.Bool("update", false, "write the golden files again")
 
 // Main lets the test binary be the program, for tests that need a process.
 func Main(m *testing.M) {
+	storetest.InMemory()
 	if os.Getenv("HARNESS_TEST_AS_PROGRAM") != "" {
 		os.Exit(cli.Main("dev"))
 	}

@@ -17,12 +17,14 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/localkey"
 	"github.com/harnessmesh/harnessmesh/test/kit/disktest"
+	"github.com/harnessmesh/harnessmesh/test/kit/storetest"
 )
 
 // socketVariable makes this test program list runs at a socket and print how it ended.
 const socketVariable = "NODE_TEST_SOCKET"
 
 func TestMain(m *testing.M) {
+	storetest.InMemory()
 	if socket := os.Getenv(socketVariable); socket != "" {
 		fmt.Println(listAt(socket))
 		return

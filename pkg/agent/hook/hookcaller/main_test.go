@@ -16,9 +16,13 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
+	"github.com/harnessmesh/harnessmesh/test/kit/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	storetest.InMemory()
+	goleak.VerifyTestMain(m)
+}
 
 const (
 	beforeTool = harnessv1.HookTopic_HOOK_TOPIC_BEFORE_TOOL_CALL
