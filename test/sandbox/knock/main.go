@@ -22,6 +22,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -34,8 +35,12 @@ import (
 	_ "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1" // the services
 )
 
-// patience bounds each call.
-const patience = 3 * time.Second
+// patience bounds each call, and atOnce the calls at a time: most that work are streams, which
+// last that long.
+const (
+	patience = 3 * time.Second
+	atOnce   = 32
+)
 
 func main() {
 	log.SetOutput(io.Discard) // net/http prints answers that are not HTTP/1
@@ -54,11 +59,14 @@ func main() {
 			tokens = append(tokens, first)
 		}
 	}
+	var calls errgroup.Group
+	calls.SetLimit(atOnce)
 	for _, address := range addresses {
 		for _, token := range tokens {
-			knock(address, token, runs)
+			knock(&calls, address, token, runs)
 		}
 	}
+	_ = calls.Wait()
 	fmt.Println("knocked")
 }
 
@@ -71,27 +79,26 @@ func until(args []string) (first, rest []string) {
 	return args[:i], args[i+1:]
 }
 
-func knock(address, token string, runs []string) {
+func knock(calls *errgroup.Group, address, token string, runs []string) {
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		fmt.Println("no client:", err)
 		return
 	}
-	defer func() { _ = conn.Close() }()
 	protoregistry.GlobalFiles.RangeFiles(func(file protoreflect.FileDescriptor) bool {
 		for i := range file.Services().Len() {
 			methods := file.Services().Get(i).Methods()
 			for j := range methods.Len() {
 				for _, run := range runs {
-					call(conn, token, methods.Get(j), run)
+					calls.Go(func() error { call(conn, token, methods.Get(j), run); return nil })
 				}
 			}
 		}
 		return true
 	})
 	if !strings.HasPrefix(address, "unix:") {
-		web(address, token)
-		bus(address)
+		calls.Go(func() error { web(address, token); return nil })
+		calls.Go(func() error { bus(address); return nil })
 	}
 }
 
