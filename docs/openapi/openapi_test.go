@@ -17,7 +17,6 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/docs/openapi"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayhttp"
 )
 
 var update = flag.Bool("update", false, "write openapi.json anew")
@@ -75,7 +74,7 @@ func (s *schemas) all() {
 	result := s.made["Result"].(schema)
 	result["properties"].(schema)["run_id"] = schema{"type": "string", "description": "The run."}
 	result["required"] = append(result["required"].([]any), "run_id")
-	s.event(gatewayhttp.SeedNames())
+	s.event()
 	s.made["Content"] = schema{
 		"description": "A text, or a reference to one that was too large to travel: GET /v1/runs/{run_id}/blobs/{digest} has it.",
 		"anyOf": []any{schema{"type": "string"}, schema{

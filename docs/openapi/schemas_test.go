@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/harnessmesh/harnessmesh/pkg/event/eventjson"
@@ -198,7 +199,7 @@ func scalar(f protoreflect.FieldDescriptor) schema {
 }
 
 // event makes the schema of an event: one of all that there are, told by type.
-func (s *schemas) event(seed map[string]string) {
+func (s *schemas) event() {
 	m := (&harnessv1.Event{}).ProtoReflect().Descriptor()
 	var each []any
 	for i := range m.Oneofs().ByName("event").Fields().Len() {
@@ -208,7 +209,7 @@ func (s *schemas) event(seed map[string]string) {
 		name := eventjson.Type(e.Interface().(*harnessv1.Event))
 		s.answer(f.Message(), string(f.Message().Name()))
 		kind := schema{"const": name}
-		if other := seed[name]; other != "" {
+		if other := proto.GetExtension(f.Options(), harnessv1.E_SeedName).(string); other != "" {
 			kind = schema{"enum": []any{name, other}}
 		}
 		if name == "quality.scored" {

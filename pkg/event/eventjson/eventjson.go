@@ -8,8 +8,7 @@
 // field of a message is always present, so a script never has to check whether a key
 // exists; only the run and the offset of an event, a delta or a call are left out where they are
 // empty, as without sub-agents, and opaque bytes of providers are never written. Objects are encoded by reflection in declaration order: a new proto field
-// appears without a change here. A new event needs its dotted name in the table below; a
-// test demands it.
+// appears without a change here. The dotted name of an event is an option of its field in event.proto.
 //
 // The package is pure and returns an error only for a nil message.
 package eventjson
@@ -17,81 +16,24 @@ package eventjson
 import (
 	"errors"
 	"strconv"
+	"sync"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// typeNames maps the field of the oneof to the dotted name of the event.
-var typeNames = map[protoreflect.Name]string{
-	"session_start":         "session.start",
-	"session_pause":         "session.pause",
-	"session_resume":        "session.resume",
-	"session_complete":      "session.complete",
-	"plan_draft":            "plan.draft",
-	"plan_commit":           "plan.commit",
-	"step_start":            "step.start",
-	"step_end":              "step.end",
-	"model_response":        "model.response",
-	"model_retry":           "model.retry",
-	"tool_call":             "tool.call",
-	"tool_result":           "tool.result",
-	"tool_error":            "tool.error",
-	"tool_denied":           "tool.denied",
-	"budget_warn":           "budget.warn",
-	"continuation_prompt":   "continuation.prompt",
-	"stop_rejected":         "stop.rejected",
-	"context_pressure":      "context.pressure",
-	"context_usage":         "context.usage",
-	"repair":                "repair",
-	"approval_requested":    "approval.requested",
-	"approval_answered":     "approval.answered",
-	"input_accepted":        "input.accepted",
-	"input_rejected":        "input.rejected",
-	"run_interrupted":       "run.interrupted",
-	"run_cancelled":         "run.cancelled",
-	"worker_takeover":       "worker.takeover",
-	"executor_missing":      "executor.missing",
-	"executor_error":        "executor.error",
-	"stall_detected":        "stall.detected",
-	"doom_loop_detected":    "doom_loop.detected",
-	"guidance_injected":     "guidance.injected",
-	"work_item_changed":     "work_item.changed",
-	"deliverables_updated":  "deliverables.updated",
-	"contract_evaluated":    "contract.evaluated",
-	"hook_result":           "hook.result",
-	"hook_error":            "hook.error",
-	"mode_changed":          "mode.changed",
-	"model_changed":         "model.changed",
-	"compaction_started":    "compaction.started",
-	"compaction_completed":  "compaction.completed",
-	"agent_started":         "agent.started",
-	"agent_waiting":         "agent.waiting",
-	"agent_ended":           "agent.ended",
-	"subtask_started":       "subtask.started",
-	"subtask_completed":     "subtask.completed",
-	"swarm_activated":       "swarm.activated",
-	"swarm_completed":       "swarm.completed",
-	"quality_complexity":    "quality.complexity",
-	"quality_plan_selected": "quality.plan_selected",
-	"quality_alert":         "quality.alert",
-	"quality_contract":      "quality.contract",
-	"quality_verified":      "quality.verified",
-	"quality_scored":        "quality.scored",
-	"quality_retry":         "quality.retry",
-	"quality_degraded":      "quality.degraded",
-	"quality_iterated":      "quality.iterated",
-	"quality_profile":       "quality.profile",
-	"quality_milestone":     "quality.milestone",
-	"context_metrics":       "context.metrics",
-	"feedback_given":        "feedback.given",
-	"server_state":          "server.state",
-	"tools_changed":         "tools.changed",
-	"tool_question":         "tool.question",
-	"tool_answer":           "tool.answer",
-}
+// typeNames returns the dotted names of the events by the field of the oneof.
+var typeNames = sync.OnceValue(func() map[protoreflect.Name]string {
+	cases := (&harnessv1.Event{}).ProtoReflect().Descriptor().Oneofs().ByName("event").Fields()
+	names := make(map[protoreflect.Name]string, cases.Len())
+	for i := range cases.Len() {
+		names[cases.Get(i).Name()] = proto.GetExtension(cases.Get(i).Options(), harnessv1.E_EventName).(string)
+	}
+	return names
+})
 
 // typeUnknown is the type of an event that this program does not know, which a newer
 // server may send. Its data is empty.
@@ -102,7 +44,7 @@ var errNil = errors.New("eventjson: nil message")
 // Type returns the dotted name of an event, such as tool.call.
 func Type(e *harnessv1.Event) string {
 	if set := eventCase(e); set != nil {
-		if name, ok := typeNames[set.Name()]; ok {
+		if name, ok := typeNames()[set.Name()]; ok {
 			return name
 		}
 	}

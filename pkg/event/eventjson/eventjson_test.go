@@ -96,7 +96,7 @@ func TestEveryEventHasTheNameOfItsComment(t *testing.T) {
 		t.Fatal(err)
 	}
 	comments := map[string]string{}
-	for _, m := range regexp.MustCompile(`(?m)^    // (\S+)\n    \w+ (\w+) = \d+;`).FindAllStringSubmatch(string(source), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^    // (\S+)\n    \w+ (\w+) = \d+ `).FindAllStringSubmatch(string(source), -1) {
 		comments[m[2]] = m[1]
 	}
 	seen := map[string]bool{}

@@ -9,6 +9,7 @@ package harnessv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	descriptorpb "google.golang.org/protobuf/types/descriptorpb"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
@@ -5006,12 +5007,44 @@ func (x *ToolsChanged) GetRemoved() []string {
 	return nil
 }
 
+var file_harness_v1_event_proto_extTypes = []protoimpl.ExtensionInfo{
+	{
+		ExtendedType:  (*descriptorpb.FieldOptions)(nil),
+		ExtensionType: (*string)(nil),
+		Field:         50100,
+		Name:          "harness.v1.event_name",
+		Tag:           "bytes,50100,opt,name=event_name",
+		Filename:      "harness/v1/event.proto",
+	},
+	{
+		ExtendedType:  (*descriptorpb.FieldOptions)(nil),
+		ExtensionType: (*string)(nil),
+		Field:         50101,
+		Name:          "harness.v1.seed_name",
+		Tag:           "bytes,50101,opt,name=seed_name",
+		Filename:      "harness/v1/event.proto",
+	},
+}
+
+// Extension fields to descriptorpb.FieldOptions.
+var (
+	// The dotted name of the event. Required.
+	//
+	// optional string event_name = 50100;
+	E_EventName = &file_harness_v1_event_proto_extTypes[0]
+	// Its name in the designs that the project started from, which HTTP streams use with
+	// ?names=seed. Empty if it has none.
+	//
+	// optional string seed_name = 50101;
+	E_SeedName = &file_harness_v1_event_proto_extTypes[1]
+)
+
 var File_harness_v1_event_proto protoreflect.FileDescriptor
 
 const file_harness_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/event.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xb3%\n" +
+	"harness.v1\x1a google/protobuf/descriptor.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\x9f4\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12.\n" +
@@ -5025,84 +5058,89 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\acall_id\x18\t \x01(\tR\x06callId\x12\x15\n" +
 	"\x05agent\x18\xc8\x01 \x01(\tR\x05agent\x12\x15\n" +
 	"\x05depth\x18\xc9\x01 \x01(\rR\x05depth\x12\x17\n" +
-	"\x06offset\x18\xca\x01 \x01(\tR\x06offset\x12?\n" +
+	"\x06offset\x18\xca\x01 \x01(\tR\x06offset\x12e\n" +
 	"\rsession_start\x18\n" +
-	" \x01(\v2\x18.harness.v1.SessionStartH\x00R\fsessionStart\x12?\n" +
-	"\rsession_pause\x18\v \x01(\v2\x18.harness.v1.SessionPauseH\x00R\fsessionPause\x12B\n" +
-	"\x0esession_resume\x18\f \x01(\v2\x19.harness.v1.SessionResumeH\x00R\rsessionResume\x12H\n" +
-	"\x10session_complete\x18\r \x01(\v2\x1b.harness.v1.SessionCompleteH\x00R\x0fsessionComplete\x126\n" +
+	" \x01(\v2\x18.harness.v1.SessionStartB$\xa2\xbb\x18\rsession.start\xaa\xbb\x18\x0fharness_startedH\x00R\fsessionStart\x12R\n" +
+	"\rsession_pause\x18\v \x01(\v2\x18.harness.v1.SessionPauseB\x11\xa2\xbb\x18\rsession.pauseH\x00R\fsessionPause\x12V\n" +
+	"\x0esession_resume\x18\f \x01(\v2\x19.harness.v1.SessionResumeB\x12\xa2\xbb\x18\x0esession.resumeH\x00R\rsessionResume\x12s\n" +
+	"\x10session_complete\x18\r \x01(\v2\x1b.harness.v1.SessionCompleteB)\xa2\xbb\x18\x10session.complete\xaa\xbb\x18\x11harness_completedH\x00R\x0fsessionComplete\x12F\n" +
 	"\n" +
-	"plan_draft\x18\x0e \x01(\v2\x15.harness.v1.PlanDraftH\x00R\tplanDraft\x129\n" +
-	"\vplan_commit\x18\x0f \x01(\v2\x16.harness.v1.PlanCommitH\x00R\n" +
-	"planCommit\x126\n" +
+	"plan_draft\x18\x0e \x01(\v2\x15.harness.v1.PlanDraftB\x0e\xa2\xbb\x18\n" +
+	"plan.draftH\x00R\tplanDraft\x12J\n" +
+	"\vplan_commit\x18\x0f \x01(\v2\x16.harness.v1.PlanCommitB\x0f\xa2\xbb\x18\vplan.commitH\x00R\n" +
+	"planCommit\x12V\n" +
 	"\n" +
-	"step_start\x18\x10 \x01(\v2\x15.harness.v1.StepStartH\x00R\tstepStart\x120\n" +
-	"\bstep_end\x18\x11 \x01(\v2\x13.harness.v1.StepEndH\x00R\astepEnd\x12B\n" +
-	"\x0emodel_response\x18\x12 \x01(\v2\x19.harness.v1.ModelResponseH\x00R\rmodelResponse\x129\n" +
-	"\vmodel_retry\x18\x13 \x01(\v2\x16.harness.v1.ModelRetryH\x00R\n" +
-	"modelRetry\x125\n" +
-	"\ttool_call\x18\x14 \x01(\v2\x16.harness.v1.ToolCalledH\x00R\btoolCall\x129\n" +
-	"\vtool_result\x18\x15 \x01(\v2\x16.harness.v1.ToolResultH\x00R\n" +
-	"toolResult\x126\n" +
+	"step_start\x18\x10 \x01(\v2\x15.harness.v1.StepStartB\x1e\xa2\xbb\x18\n" +
+	"step.start\xaa\xbb\x18\fturn_startedH\x00R\tstepStart\x12P\n" +
+	"\bstep_end\x18\x11 \x01(\v2\x13.harness.v1.StepEndB\x1e\xa2\xbb\x18\bstep.end\xaa\xbb\x18\x0eturn_completedH\x00R\astepEnd\x12V\n" +
+	"\x0emodel_response\x18\x12 \x01(\v2\x19.harness.v1.ModelResponseB\x12\xa2\xbb\x18\x0emodel.responseH\x00R\rmodelResponse\x12J\n" +
+	"\vmodel_retry\x18\x13 \x01(\v2\x16.harness.v1.ModelRetryB\x0f\xa2\xbb\x18\vmodel.retryH\x00R\n" +
+	"modelRetry\x12D\n" +
+	"\ttool_call\x18\x14 \x01(\v2\x16.harness.v1.ToolCalledB\r\xa2\xbb\x18\ttool.callH\x00R\btoolCall\x12J\n" +
+	"\vtool_result\x18\x15 \x01(\v2\x16.harness.v1.ToolResultB\x0f\xa2\xbb\x18\vtool.resultH\x00R\n" +
+	"toolResult\x12F\n" +
 	"\n" +
-	"tool_error\x18\x16 \x01(\v2\x15.harness.v1.ToolErrorH\x00R\ttoolError\x129\n" +
-	"\vtool_denied\x18\x17 \x01(\v2\x16.harness.v1.ToolDeniedH\x00R\n" +
-	"toolDenied\x129\n" +
-	"\vbudget_warn\x18\x18 \x01(\v2\x16.harness.v1.BudgetWarnH\x00R\n" +
-	"budgetWarn\x12Q\n" +
-	"\x13continuation_prompt\x18\x19 \x01(\v2\x1e.harness.v1.ContinuationPromptH\x00R\x12continuationPrompt\x12?\n" +
-	"\rstop_rejected\x18\x1a \x01(\v2\x18.harness.v1.StopRejectedH\x00R\fstopRejected\x12H\n" +
-	"\x10context_pressure\x18\x1b \x01(\v2\x1b.harness.v1.ContextPressureH\x00R\x0fcontextPressure\x12?\n" +
-	"\rcontext_usage\x18\x1c \x01(\v2\x18.harness.v1.ContextUsageH\x00R\fcontextUsage\x12.\n" +
-	"\x06repair\x18\x1d \x01(\v2\x14.harness.v1.RepairedH\x00R\x06repair\x12N\n" +
-	"\x12approval_requested\x18\x1e \x01(\v2\x1d.harness.v1.ApprovalRequestedH\x00R\x11approvalRequested\x12K\n" +
-	"\x11approval_answered\x18\x1f \x01(\v2\x1c.harness.v1.ApprovalAnsweredH\x00R\x10approvalAnswered\x12B\n" +
-	"\x0einput_accepted\x18  \x01(\v2\x19.harness.v1.InputAcceptedH\x00R\rinputAccepted\x12B\n" +
-	"\x0einput_rejected\x18! \x01(\v2\x19.harness.v1.InputRejectedH\x00R\rinputRejected\x12E\n" +
-	"\x0frun_interrupted\x18\" \x01(\v2\x1a.harness.v1.RunInterruptedH\x00R\x0erunInterrupted\x12?\n" +
-	"\rrun_cancelled\x18# \x01(\v2\x18.harness.v1.RunCancelledH\x00R\frunCancelled\x12E\n" +
-	"\x0fworker_takeover\x18$ \x01(\v2\x1a.harness.v1.WorkerTakeoverH\x00R\x0eworkerTakeover\x12H\n" +
-	"\x10executor_missing\x18% \x01(\v2\x1b.harness.v1.ExecutorMissingH\x00R\x0fexecutorMissing\x12B\n" +
-	"\x0eexecutor_error\x18& \x01(\v2\x19.harness.v1.ExecutorErrorH\x00R\rexecutorError\x12B\n" +
-	"\x0estall_detected\x18( \x01(\v2\x19.harness.v1.StallDetectedH\x00R\rstallDetected\x12L\n" +
-	"\x12doom_loop_detected\x18) \x01(\v2\x1c.harness.v1.DoomLoopDetectedH\x00R\x10doomLoopDetected\x12K\n" +
-	"\x11guidance_injected\x18* \x01(\v2\x1c.harness.v1.GuidanceInjectedH\x00R\x10guidanceInjected\x12I\n" +
-	"\x11work_item_changed\x18+ \x01(\v2\x1b.harness.v1.WorkItemChangedH\x00R\x0fworkItemChanged\x12T\n" +
-	"\x14deliverables_updated\x18, \x01(\v2\x1f.harness.v1.DeliverablesUpdatedH\x00R\x13deliverablesUpdated\x12N\n" +
-	"\x12contract_evaluated\x18- \x01(\v2\x1d.harness.v1.ContractEvaluatedH\x00R\x11contractEvaluated\x129\n" +
-	"\vhook_result\x18. \x01(\v2\x16.harness.v1.HookResultH\x00R\n" +
-	"hookResult\x126\n" +
+	"tool_error\x18\x16 \x01(\v2\x15.harness.v1.ToolErrorB\x0e\xa2\xbb\x18\n" +
+	"tool.errorH\x00R\ttoolError\x12J\n" +
+	"\vtool_denied\x18\x17 \x01(\v2\x16.harness.v1.ToolDeniedB\x0f\xa2\xbb\x18\vtool.deniedH\x00R\n" +
+	"toolDenied\x12J\n" +
+	"\vbudget_warn\x18\x18 \x01(\v2\x16.harness.v1.BudgetWarnB\x0f\xa2\xbb\x18\vbudget.warnH\x00R\n" +
+	"budgetWarn\x12\x81\x01\n" +
+	"\x13continuation_prompt\x18\x19 \x01(\v2\x1e.harness.v1.ContinuationPromptB.\xa2\xbb\x18\x13continuation.prompt\xaa\xbb\x18\x13continuation_promptH\x00R\x12continuationPrompt\x12R\n" +
+	"\rstop_rejected\x18\x1a \x01(\v2\x18.harness.v1.StopRejectedB\x11\xa2\xbb\x18\rstop.rejectedH\x00R\fstopRejected\x12r\n" +
+	"\x10context_pressure\x18\x1b \x01(\v2\x1b.harness.v1.ContextPressureB(\xa2\xbb\x18\x10context.pressure\xaa\xbb\x18\x10context_pressureH\x00R\x0fcontextPressure\x12R\n" +
+	"\rcontext_usage\x18\x1c \x01(\v2\x18.harness.v1.ContextUsageB\x11\xa2\xbb\x18\rcontext.usageH\x00R\fcontextUsage\x12:\n" +
+	"\x06repair\x18\x1d \x01(\v2\x14.harness.v1.RepairedB\n" +
+	"\xa2\xbb\x18\x06repairH\x00R\x06repair\x12f\n" +
+	"\x12approval_requested\x18\x1e \x01(\v2\x1d.harness.v1.ApprovalRequestedB\x16\xa2\xbb\x18\x12approval.requestedH\x00R\x11approvalRequested\x12b\n" +
+	"\x11approval_answered\x18\x1f \x01(\v2\x1c.harness.v1.ApprovalAnsweredB\x15\xa2\xbb\x18\x11approval.answeredH\x00R\x10approvalAnswered\x12V\n" +
+	"\x0einput_accepted\x18  \x01(\v2\x19.harness.v1.InputAcceptedB\x12\xa2\xbb\x18\x0einput.acceptedH\x00R\rinputAccepted\x12V\n" +
+	"\x0einput_rejected\x18! \x01(\v2\x19.harness.v1.InputRejectedB\x12\xa2\xbb\x18\x0einput.rejectedH\x00R\rinputRejected\x12i\n" +
+	"\x0frun_interrupted\x18\" \x01(\v2\x1a.harness.v1.RunInterruptedB\"\xa2\xbb\x18\x0frun.interrupted\xaa\xbb\x18\vinterruptedH\x00R\x0erunInterrupted\x12R\n" +
+	"\rrun_cancelled\x18# \x01(\v2\x18.harness.v1.RunCancelledB\x11\xa2\xbb\x18\rrun.cancelledH\x00R\frunCancelled\x12Z\n" +
+	"\x0fworker_takeover\x18$ \x01(\v2\x1a.harness.v1.WorkerTakeoverB\x13\xa2\xbb\x18\x0fworker.takeoverH\x00R\x0eworkerTakeover\x12^\n" +
+	"\x10executor_missing\x18% \x01(\v2\x1b.harness.v1.ExecutorMissingB\x14\xa2\xbb\x18\x10executor.missingH\x00R\x0fexecutorMissing\x12V\n" +
+	"\x0eexecutor_error\x18& \x01(\v2\x19.harness.v1.ExecutorErrorB\x12\xa2\xbb\x18\x0eexecutor.errorH\x00R\rexecutorError\x12h\n" +
+	"\x0estall_detected\x18( \x01(\v2\x19.harness.v1.StallDetectedB$\xa2\xbb\x18\x0estall.detected\xaa\xbb\x18\x0estall_detectedH\x00R\rstallDetected\x12d\n" +
+	"\x12doom_loop_detected\x18) \x01(\v2\x1c.harness.v1.DoomLoopDetectedB\x16\xa2\xbb\x18\x12doom_loop.detectedH\x00R\x10doomLoopDetected\x12b\n" +
+	"\x11guidance_injected\x18* \x01(\v2\x1c.harness.v1.GuidanceInjectedB\x15\xa2\xbb\x18\x11guidance.injectedH\x00R\x10guidanceInjected\x12u\n" +
+	"\x11work_item_changed\x18+ \x01(\v2\x1b.harness.v1.WorkItemChangedB*\xa2\xbb\x18\x11work_item.changed\xaa\xbb\x18\x11work_item_changedH\x00R\x0fworkItemChanged\x12\x86\x01\n" +
+	"\x14deliverables_updated\x18, \x01(\v2\x1f.harness.v1.DeliverablesUpdatedB0\xa2\xbb\x18\x14deliverables.updated\xaa\xbb\x18\x14deliverables_updatedH\x00R\x13deliverablesUpdated\x12f\n" +
+	"\x12contract_evaluated\x18- \x01(\v2\x1d.harness.v1.ContractEvaluatedB\x16\xa2\xbb\x18\x12contract.evaluatedH\x00R\x11contractEvaluated\x12J\n" +
+	"\vhook_result\x18. \x01(\v2\x16.harness.v1.HookResultB\x0f\xa2\xbb\x18\vhook.resultH\x00R\n" +
+	"hookResult\x12F\n" +
 	"\n" +
-	"hook_error\x18/ \x01(\v2\x15.harness.v1.HookErrorH\x00R\thookError\x12<\n" +
-	"\fmode_changed\x180 \x01(\v2\x17.harness.v1.ModeChangedH\x00R\vmodeChanged\x12?\n" +
-	"\rmodel_changed\x183 \x01(\v2\x18.harness.v1.ModelChangedH\x00R\fmodelChanged\x12N\n" +
-	"\x12compaction_started\x181 \x01(\v2\x1d.harness.v1.CompactionStartedH\x00R\x11compactionStarted\x12T\n" +
-	"\x14compaction_completed\x182 \x01(\v2\x1f.harness.v1.CompactionCompletedH\x00R\x13compactionCompleted\x12?\n" +
-	"\ragent_started\x184 \x01(\v2\x18.harness.v1.AgentStartedH\x00R\fagentStarted\x12?\n" +
-	"\ragent_waiting\x18P \x01(\v2\x18.harness.v1.AgentWaitingH\x00R\fagentWaiting\x129\n" +
-	"\vagent_ended\x185 \x01(\v2\x16.harness.v1.AgentEndedH\x00R\n" +
-	"agentEnded\x12E\n" +
-	"\x0fsubtask_started\x186 \x01(\v2\x1a.harness.v1.SubtaskStartedH\x00R\x0esubtaskStarted\x12K\n" +
-	"\x11subtask_completed\x187 \x01(\v2\x1c.harness.v1.SubtaskCompletedH\x00R\x10subtaskCompleted\x12N\n" +
-	"\x12quality_complexity\x188 \x01(\v2\x1d.harness.v1.QualityComplexityH\x00R\x11qualityComplexity\x12U\n" +
-	"\x15quality_plan_selected\x189 \x01(\v2\x1f.harness.v1.QualityPlanSelectedH\x00R\x13qualityPlanSelected\x12?\n" +
-	"\rquality_alert\x18: \x01(\v2\x18.harness.v1.QualityAlertH\x00R\fqualityAlert\x12H\n" +
-	"\x10quality_contract\x18; \x01(\v2\x1b.harness.v1.QualityContractH\x00R\x0fqualityContract\x12H\n" +
-	"\x10quality_verified\x18< \x01(\v2\x1b.harness.v1.QualityVerifiedH\x00R\x0fqualityVerified\x12B\n" +
-	"\x0equality_scored\x18= \x01(\v2\x19.harness.v1.QualityScoredH\x00R\rqualityScored\x12?\n" +
-	"\rquality_retry\x18> \x01(\v2\x18.harness.v1.QualityRetryH\x00R\fqualityRetry\x12H\n" +
-	"\x10quality_degraded\x18? \x01(\v2\x1b.harness.v1.QualityDegradedH\x00R\x0fqualityDegraded\x12H\n" +
-	"\x10quality_iterated\x18@ \x01(\v2\x1b.harness.v1.QualityIteratedH\x00R\x0fqualityIterated\x12E\n" +
-	"\x0fquality_profile\x18A \x01(\v2\x1a.harness.v1.QualityProfileH\x00R\x0equalityProfile\x12K\n" +
-	"\x11quality_milestone\x18B \x01(\v2\x1c.harness.v1.QualityMilestoneH\x00R\x10qualityMilestone\x12E\n" +
-	"\x0fcontext_metrics\x18C \x01(\v2\x1a.harness.v1.ContextMetricsH\x00R\x0econtextMetrics\x12B\n" +
-	"\x0efeedback_given\x18D \x01(\v2\x19.harness.v1.FeedbackGivenH\x00R\rfeedbackGiven\x12<\n" +
-	"\fserver_state\x18E \x01(\v2\x17.harness.v1.ServerStateH\x00R\vserverState\x12?\n" +
-	"\rtools_changed\x18F \x01(\v2\x18.harness.v1.ToolsChangedH\x00R\ftoolsChanged\x12E\n" +
-	"\x0fswarm_activated\x18G \x01(\v2\x1a.harness.v1.SwarmActivatedH\x00R\x0eswarmActivated\x12E\n" +
-	"\x0fswarm_completed\x18H \x01(\v2\x1a.harness.v1.SwarmCompletedH\x00R\x0eswarmCompleted\x12?\n" +
-	"\rtool_question\x18I \x01(\v2\x18.harness.v1.ToolQuestionH\x00R\ftoolQuestion\x12;\n" +
-	"\vtool_answer\x18J \x01(\v2\x18.harness.v1.ToolAnsweredH\x00R\n" +
+	"hook_error\x18/ \x01(\v2\x15.harness.v1.HookErrorB\x0e\xa2\xbb\x18\n" +
+	"hook.errorH\x00R\thookError\x12N\n" +
+	"\fmode_changed\x180 \x01(\v2\x17.harness.v1.ModeChangedB\x10\xa2\xbb\x18\fmode.changedH\x00R\vmodeChanged\x12R\n" +
+	"\rmodel_changed\x183 \x01(\v2\x18.harness.v1.ModelChangedB\x11\xa2\xbb\x18\rmodel.changedH\x00R\fmodelChanged\x12|\n" +
+	"\x12compaction_started\x181 \x01(\v2\x1d.harness.v1.CompactionStartedB,\xa2\xbb\x18\x12compaction.started\xaa\xbb\x18\x12compaction_startedH\x00R\x11compactionStarted\x12\x86\x01\n" +
+	"\x14compaction_completed\x182 \x01(\v2\x1f.harness.v1.CompactionCompletedB0\xa2\xbb\x18\x14compaction.completed\xaa\xbb\x18\x14compaction_completedH\x00R\x13compactionCompleted\x12R\n" +
+	"\ragent_started\x184 \x01(\v2\x18.harness.v1.AgentStartedB\x11\xa2\xbb\x18\ragent.startedH\x00R\fagentStarted\x12R\n" +
+	"\ragent_waiting\x18P \x01(\v2\x18.harness.v1.AgentWaitingB\x11\xa2\xbb\x18\ragent.waitingH\x00R\fagentWaiting\x12J\n" +
+	"\vagent_ended\x185 \x01(\v2\x16.harness.v1.AgentEndedB\x0f\xa2\xbb\x18\vagent.endedH\x00R\n" +
+	"agentEnded\x12s\n" +
+	"\x0fsubtask_started\x186 \x01(\v2\x1a.harness.v1.SubtaskStartedB,\xa2\xbb\x18\x0fsubtask.started\xaa\xbb\x18\x15harness_subtask_startH\x00R\x0esubtaskStarted\x12z\n" +
+	"\x11subtask_completed\x187 \x01(\v2\x1c.harness.v1.SubtaskCompletedB-\xa2\xbb\x18\x11subtask.completed\xaa\xbb\x18\x14harness_subtask_doneH\x00R\x10subtaskCompleted\x12|\n" +
+	"\x12quality_complexity\x188 \x01(\v2\x1d.harness.v1.QualityComplexityB,\xa2\xbb\x18\x12quality.complexity\xaa\xbb\x18\x12harness_complexityH\x00R\x11qualityComplexity\x12\x89\x01\n" +
+	"\x15quality_plan_selected\x189 \x01(\v2\x1f.harness.v1.QualityPlanSelectedB2\xa2\xbb\x18\x15quality.plan_selected\xaa\xbb\x18\x15harness_plan_selectedH\x00R\x13qualityPlanSelected\x12j\n" +
+	"\rquality_alert\x18: \x01(\v2\x18.harness.v1.QualityAlertB)\xa2\xbb\x18\rquality.alert\xaa\xbb\x18\x14harness_stream_alertH\x00R\fqualityAlert\x12r\n" +
+	"\x10quality_contract\x18; \x01(\v2\x1b.harness.v1.QualityContractB(\xa2\xbb\x18\x10quality.contract\xaa\xbb\x18\x10harness_contractH\x00R\x0fqualityContract\x12r\n" +
+	"\x10quality_verified\x18< \x01(\v2\x1b.harness.v1.QualityVerifiedB(\xa2\xbb\x18\x10quality.verified\xaa\xbb\x18\x10harness_verifierH\x00R\x0fqualityVerified\x12V\n" +
+	"\x0equality_scored\x18= \x01(\v2\x19.harness.v1.QualityScoredB\x12\xa2\xbb\x18\x0equality.scoredH\x00R\rqualityScored\x12c\n" +
+	"\rquality_retry\x18> \x01(\v2\x18.harness.v1.QualityRetryB\"\xa2\xbb\x18\rquality.retry\xaa\xbb\x18\rharness_retryH\x00R\fqualityRetry\x12r\n" +
+	"\x10quality_degraded\x18? \x01(\v2\x1b.harness.v1.QualityDegradedB(\xa2\xbb\x18\x10quality.degraded\xaa\xbb\x18\x10harness_degradedH\x00R\x0fqualityDegraded\x12|\n" +
+	"\x10quality_iterated\x18@ \x01(\v2\x1b.harness.v1.QualityIteratedB2\xa2\xbb\x18\x10quality.iterated\xaa\xbb\x18\x1aharness_iteration_completeH\x00R\x0fqualityIterated\x12w\n" +
+	"\x0fquality_profile\x18A \x01(\v2\x1a.harness.v1.QualityProfileB0\xa2\xbb\x18\x0fquality.profile\xaa\xbb\x18\x19harness_workspace_profileH\x00R\x0equalityProfile\x12x\n" +
+	"\x11quality_milestone\x18B \x01(\v2\x1c.harness.v1.QualityMilestoneB+\xa2\xbb\x18\x11quality.milestone\xaa\xbb\x18\x12milestone_unlockedH\x00R\x10qualityMilestone\x12m\n" +
+	"\x0fcontext_metrics\x18C \x01(\v2\x1a.harness.v1.ContextMetricsB&\xa2\xbb\x18\x0fcontext.metrics\xaa\xbb\x18\x0fcontext_metricsH\x00R\x0econtextMetrics\x12V\n" +
+	"\x0efeedback_given\x18D \x01(\v2\x19.harness.v1.FeedbackGivenB\x12\xa2\xbb\x18\x0efeedback.givenH\x00R\rfeedbackGiven\x12N\n" +
+	"\fserver_state\x18E \x01(\v2\x17.harness.v1.ServerStateB\x10\xa2\xbb\x18\fserver.stateH\x00R\vserverState\x12R\n" +
+	"\rtools_changed\x18F \x01(\v2\x18.harness.v1.ToolsChangedB\x11\xa2\xbb\x18\rtools.changedH\x00R\ftoolsChanged\x12u\n" +
+	"\x0fswarm_activated\x18G \x01(\v2\x1a.harness.v1.SwarmActivatedB.\xa2\xbb\x18\x0fswarm.activated\xaa\xbb\x18\x17harness_swarm_activatedH\x00R\x0eswarmActivated\x12t\n" +
+	"\x0fswarm_completed\x18H \x01(\v2\x1a.harness.v1.SwarmCompletedB-\xa2\xbb\x18\x0fswarm.completed\xaa\xbb\x18\x16harness_swarm_completeH\x00R\x0eswarmCompleted\x12R\n" +
+	"\rtool_question\x18I \x01(\v2\x18.harness.v1.ToolQuestionB\x11\xa2\xbb\x18\rtool.questionH\x00R\ftoolQuestion\x12L\n" +
+	"\vtool_answer\x18J \x01(\v2\x18.harness.v1.ToolAnsweredB\x0f\xa2\xbb\x18\vtool.answerH\x00R\n" +
 	"toolAnswerB\a\n" +
 	"\x05event\"\xb7\x01\n" +
 	"\fAgentStarted\x12\x17\n" +
@@ -5376,7 +5414,10 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x12\x14\n" +
 	"\x05added\x18\x02 \x03(\tR\x05added\x12\x18\n" +
 	"\achanged\x18\x03 \x03(\tR\achanged\x12\x18\n" +
-	"\aremoved\x18\x04 \x03(\tR\aremovedBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\aremoved\x18\x04 \x03(\tR\aremoved:>\n" +
+	"\n" +
+	"event_name\x12\x1d.google.protobuf.FieldOptions\x18\xb4\x87\x03 \x01(\tR\teventName:<\n" +
+	"\tseed_name\x12\x1d.google.protobuf.FieldOptions\x18\xb5\x87\x03 \x01(\tR\bseedNameBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_event_proto_rawDescOnce sync.Once
@@ -5392,91 +5433,92 @@ func file_harness_v1_event_proto_rawDescGZIP() []byte {
 
 var file_harness_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_harness_v1_event_proto_goTypes = []any{
-	(*Event)(nil),                 // 0: harness.v1.Event
-	(*AgentStarted)(nil),          // 1: harness.v1.AgentStarted
-	(*AgentWaiting)(nil),          // 2: harness.v1.AgentWaiting
-	(*AgentEnded)(nil),            // 3: harness.v1.AgentEnded
-	(*SubtaskStarted)(nil),        // 4: harness.v1.SubtaskStarted
-	(*SubtaskCompleted)(nil),      // 5: harness.v1.SubtaskCompleted
-	(*SwarmActivated)(nil),        // 6: harness.v1.SwarmActivated
-	(*SwarmCompleted)(nil),        // 7: harness.v1.SwarmCompleted
-	(*StallDetected)(nil),         // 8: harness.v1.StallDetected
-	(*DoomLoopDetected)(nil),      // 9: harness.v1.DoomLoopDetected
-	(*GuidanceInjected)(nil),      // 10: harness.v1.GuidanceInjected
-	(*WorkItemChanged)(nil),       // 11: harness.v1.WorkItemChanged
-	(*DeliverablesUpdated)(nil),   // 12: harness.v1.DeliverablesUpdated
-	(*ContractEvaluated)(nil),     // 13: harness.v1.ContractEvaluated
-	(*HookResult)(nil),            // 14: harness.v1.HookResult
-	(*HookError)(nil),             // 15: harness.v1.HookError
-	(*ModeChanged)(nil),           // 16: harness.v1.ModeChanged
-	(*ModelChanged)(nil),          // 17: harness.v1.ModelChanged
-	(*SessionStart)(nil),          // 18: harness.v1.SessionStart
-	(*SessionPause)(nil),          // 19: harness.v1.SessionPause
-	(*SessionResume)(nil),         // 20: harness.v1.SessionResume
-	(*SessionComplete)(nil),       // 21: harness.v1.SessionComplete
-	(*PlanDraft)(nil),             // 22: harness.v1.PlanDraft
-	(*PlanCommit)(nil),            // 23: harness.v1.PlanCommit
-	(*StepStart)(nil),             // 24: harness.v1.StepStart
-	(*StepEnd)(nil),               // 25: harness.v1.StepEnd
-	(*ModelResponse)(nil),         // 26: harness.v1.ModelResponse
-	(*ModelRetry)(nil),            // 27: harness.v1.ModelRetry
-	(*ToolCalled)(nil),            // 28: harness.v1.ToolCalled
-	(*ToolResult)(nil),            // 29: harness.v1.ToolResult
-	(*ToolError)(nil),             // 30: harness.v1.ToolError
-	(*ToolDenied)(nil),            // 31: harness.v1.ToolDenied
-	(*BudgetWarn)(nil),            // 32: harness.v1.BudgetWarn
-	(*ContinuationPrompt)(nil),    // 33: harness.v1.ContinuationPrompt
-	(*StopRejected)(nil),          // 34: harness.v1.StopRejected
-	(*ContextPressure)(nil),       // 35: harness.v1.ContextPressure
-	(*ContextUsage)(nil),          // 36: harness.v1.ContextUsage
-	(*CompactionStarted)(nil),     // 37: harness.v1.CompactionStarted
-	(*CompactionCompleted)(nil),   // 38: harness.v1.CompactionCompleted
-	(*Repaired)(nil),              // 39: harness.v1.Repaired
-	(*ToolQuestion)(nil),          // 40: harness.v1.ToolQuestion
-	(*ToolAnswered)(nil),          // 41: harness.v1.ToolAnswered
-	(*ApprovalRequested)(nil),     // 42: harness.v1.ApprovalRequested
-	(*ApprovalAnswered)(nil),      // 43: harness.v1.ApprovalAnswered
-	(*InputAccepted)(nil),         // 44: harness.v1.InputAccepted
-	(*InputRejected)(nil),         // 45: harness.v1.InputRejected
-	(*RunInterrupted)(nil),        // 46: harness.v1.RunInterrupted
-	(*RunCancelled)(nil),          // 47: harness.v1.RunCancelled
-	(*WorkerTakeover)(nil),        // 48: harness.v1.WorkerTakeover
-	(*ExecutorMissing)(nil),       // 49: harness.v1.ExecutorMissing
-	(*ExecutorError)(nil),         // 50: harness.v1.ExecutorError
-	(*ServerState)(nil),           // 51: harness.v1.ServerState
-	(*ToolsChanged)(nil),          // 52: harness.v1.ToolsChanged
-	(*timestamppb.Timestamp)(nil), // 53: google.protobuf.Timestamp
-	(*QualityComplexity)(nil),     // 54: harness.v1.QualityComplexity
-	(*QualityPlanSelected)(nil),   // 55: harness.v1.QualityPlanSelected
-	(*QualityAlert)(nil),          // 56: harness.v1.QualityAlert
-	(*QualityContract)(nil),       // 57: harness.v1.QualityContract
-	(*QualityVerified)(nil),       // 58: harness.v1.QualityVerified
-	(*QualityScored)(nil),         // 59: harness.v1.QualityScored
-	(*QualityRetry)(nil),          // 60: harness.v1.QualityRetry
-	(*QualityDegraded)(nil),       // 61: harness.v1.QualityDegraded
-	(*QualityIterated)(nil),       // 62: harness.v1.QualityIterated
-	(*QualityProfile)(nil),        // 63: harness.v1.QualityProfile
-	(*QualityMilestone)(nil),      // 64: harness.v1.QualityMilestone
-	(*ContextMetrics)(nil),        // 65: harness.v1.ContextMetrics
-	(*FeedbackGiven)(nil),         // 66: harness.v1.FeedbackGiven
-	(*StopReason)(nil),            // 67: harness.v1.StopReason
-	(RunStatus)(0),                // 68: harness.v1.RunStatus
-	(*Usage)(nil),                 // 69: harness.v1.Usage
-	(*WorkItem)(nil),              // 70: harness.v1.WorkItem
-	(ArtifactRole)(0),             // 71: harness.v1.ArtifactRole
-	(*Coverage)(nil),              // 72: harness.v1.Coverage
-	(*RequirementCoverage)(nil),   // 73: harness.v1.RequirementCoverage
-	(*Content)(nil),               // 74: harness.v1.Content
-	(*durationpb.Duration)(nil),   // 75: google.protobuf.Duration
-	(SandboxLevel)(0),             // 76: harness.v1.SandboxLevel
-	(*GapReport)(nil),             // 77: harness.v1.GapReport
-	(*CompactionChange)(nil),      // 78: harness.v1.CompactionChange
-	(*ServerQuestion)(nil),        // 79: harness.v1.ServerQuestion
-	(AnswerAction)(0),             // 80: harness.v1.AnswerAction
-	(*CallPreview)(nil),           // 81: harness.v1.CallPreview
-	(ApprovalDecision)(0),         // 82: harness.v1.ApprovalDecision
-	(*ToolRule)(nil),              // 83: harness.v1.ToolRule
-	(*McpLeftOut)(nil),            // 84: harness.v1.McpLeftOut
+	(*Event)(nil),                     // 0: harness.v1.Event
+	(*AgentStarted)(nil),              // 1: harness.v1.AgentStarted
+	(*AgentWaiting)(nil),              // 2: harness.v1.AgentWaiting
+	(*AgentEnded)(nil),                // 3: harness.v1.AgentEnded
+	(*SubtaskStarted)(nil),            // 4: harness.v1.SubtaskStarted
+	(*SubtaskCompleted)(nil),          // 5: harness.v1.SubtaskCompleted
+	(*SwarmActivated)(nil),            // 6: harness.v1.SwarmActivated
+	(*SwarmCompleted)(nil),            // 7: harness.v1.SwarmCompleted
+	(*StallDetected)(nil),             // 8: harness.v1.StallDetected
+	(*DoomLoopDetected)(nil),          // 9: harness.v1.DoomLoopDetected
+	(*GuidanceInjected)(nil),          // 10: harness.v1.GuidanceInjected
+	(*WorkItemChanged)(nil),           // 11: harness.v1.WorkItemChanged
+	(*DeliverablesUpdated)(nil),       // 12: harness.v1.DeliverablesUpdated
+	(*ContractEvaluated)(nil),         // 13: harness.v1.ContractEvaluated
+	(*HookResult)(nil),                // 14: harness.v1.HookResult
+	(*HookError)(nil),                 // 15: harness.v1.HookError
+	(*ModeChanged)(nil),               // 16: harness.v1.ModeChanged
+	(*ModelChanged)(nil),              // 17: harness.v1.ModelChanged
+	(*SessionStart)(nil),              // 18: harness.v1.SessionStart
+	(*SessionPause)(nil),              // 19: harness.v1.SessionPause
+	(*SessionResume)(nil),             // 20: harness.v1.SessionResume
+	(*SessionComplete)(nil),           // 21: harness.v1.SessionComplete
+	(*PlanDraft)(nil),                 // 22: harness.v1.PlanDraft
+	(*PlanCommit)(nil),                // 23: harness.v1.PlanCommit
+	(*StepStart)(nil),                 // 24: harness.v1.StepStart
+	(*StepEnd)(nil),                   // 25: harness.v1.StepEnd
+	(*ModelResponse)(nil),             // 26: harness.v1.ModelResponse
+	(*ModelRetry)(nil),                // 27: harness.v1.ModelRetry
+	(*ToolCalled)(nil),                // 28: harness.v1.ToolCalled
+	(*ToolResult)(nil),                // 29: harness.v1.ToolResult
+	(*ToolError)(nil),                 // 30: harness.v1.ToolError
+	(*ToolDenied)(nil),                // 31: harness.v1.ToolDenied
+	(*BudgetWarn)(nil),                // 32: harness.v1.BudgetWarn
+	(*ContinuationPrompt)(nil),        // 33: harness.v1.ContinuationPrompt
+	(*StopRejected)(nil),              // 34: harness.v1.StopRejected
+	(*ContextPressure)(nil),           // 35: harness.v1.ContextPressure
+	(*ContextUsage)(nil),              // 36: harness.v1.ContextUsage
+	(*CompactionStarted)(nil),         // 37: harness.v1.CompactionStarted
+	(*CompactionCompleted)(nil),       // 38: harness.v1.CompactionCompleted
+	(*Repaired)(nil),                  // 39: harness.v1.Repaired
+	(*ToolQuestion)(nil),              // 40: harness.v1.ToolQuestion
+	(*ToolAnswered)(nil),              // 41: harness.v1.ToolAnswered
+	(*ApprovalRequested)(nil),         // 42: harness.v1.ApprovalRequested
+	(*ApprovalAnswered)(nil),          // 43: harness.v1.ApprovalAnswered
+	(*InputAccepted)(nil),             // 44: harness.v1.InputAccepted
+	(*InputRejected)(nil),             // 45: harness.v1.InputRejected
+	(*RunInterrupted)(nil),            // 46: harness.v1.RunInterrupted
+	(*RunCancelled)(nil),              // 47: harness.v1.RunCancelled
+	(*WorkerTakeover)(nil),            // 48: harness.v1.WorkerTakeover
+	(*ExecutorMissing)(nil),           // 49: harness.v1.ExecutorMissing
+	(*ExecutorError)(nil),             // 50: harness.v1.ExecutorError
+	(*ServerState)(nil),               // 51: harness.v1.ServerState
+	(*ToolsChanged)(nil),              // 52: harness.v1.ToolsChanged
+	(*timestamppb.Timestamp)(nil),     // 53: google.protobuf.Timestamp
+	(*QualityComplexity)(nil),         // 54: harness.v1.QualityComplexity
+	(*QualityPlanSelected)(nil),       // 55: harness.v1.QualityPlanSelected
+	(*QualityAlert)(nil),              // 56: harness.v1.QualityAlert
+	(*QualityContract)(nil),           // 57: harness.v1.QualityContract
+	(*QualityVerified)(nil),           // 58: harness.v1.QualityVerified
+	(*QualityScored)(nil),             // 59: harness.v1.QualityScored
+	(*QualityRetry)(nil),              // 60: harness.v1.QualityRetry
+	(*QualityDegraded)(nil),           // 61: harness.v1.QualityDegraded
+	(*QualityIterated)(nil),           // 62: harness.v1.QualityIterated
+	(*QualityProfile)(nil),            // 63: harness.v1.QualityProfile
+	(*QualityMilestone)(nil),          // 64: harness.v1.QualityMilestone
+	(*ContextMetrics)(nil),            // 65: harness.v1.ContextMetrics
+	(*FeedbackGiven)(nil),             // 66: harness.v1.FeedbackGiven
+	(*StopReason)(nil),                // 67: harness.v1.StopReason
+	(RunStatus)(0),                    // 68: harness.v1.RunStatus
+	(*Usage)(nil),                     // 69: harness.v1.Usage
+	(*WorkItem)(nil),                  // 70: harness.v1.WorkItem
+	(ArtifactRole)(0),                 // 71: harness.v1.ArtifactRole
+	(*Coverage)(nil),                  // 72: harness.v1.Coverage
+	(*RequirementCoverage)(nil),       // 73: harness.v1.RequirementCoverage
+	(*Content)(nil),                   // 74: harness.v1.Content
+	(*durationpb.Duration)(nil),       // 75: google.protobuf.Duration
+	(SandboxLevel)(0),                 // 76: harness.v1.SandboxLevel
+	(*GapReport)(nil),                 // 77: harness.v1.GapReport
+	(*CompactionChange)(nil),          // 78: harness.v1.CompactionChange
+	(*ServerQuestion)(nil),            // 79: harness.v1.ServerQuestion
+	(AnswerAction)(0),                 // 80: harness.v1.AnswerAction
+	(*CallPreview)(nil),               // 81: harness.v1.CallPreview
+	(ApprovalDecision)(0),             // 82: harness.v1.ApprovalDecision
+	(*ToolRule)(nil),                  // 83: harness.v1.ToolRule
+	(*McpLeftOut)(nil),                // 84: harness.v1.McpLeftOut
+	(*descriptorpb.FieldOptions)(nil), // 85: google.protobuf.FieldOptions
 }
 var file_harness_v1_event_proto_depIdxs = []int32{
 	53,  // 0: harness.v1.Event.time:type_name -> google.protobuf.Timestamp
@@ -5580,10 +5622,12 @@ var file_harness_v1_event_proto_depIdxs = []int32{
 	83,  // 98: harness.v1.ApprovalAnswered.rules:type_name -> harness.v1.ToolRule
 	74,  // 99: harness.v1.ApprovalAnswered.arguments:type_name -> harness.v1.Content
 	84,  // 100: harness.v1.ServerState.left_out:type_name -> harness.v1.McpLeftOut
-	101, // [101:101] is the sub-list for method output_type
-	101, // [101:101] is the sub-list for method input_type
-	101, // [101:101] is the sub-list for extension type_name
-	101, // [101:101] is the sub-list for extension extendee
+	85,  // 101: harness.v1.event_name:extendee -> google.protobuf.FieldOptions
+	85,  // 102: harness.v1.seed_name:extendee -> google.protobuf.FieldOptions
+	103, // [103:103] is the sub-list for method output_type
+	103, // [103:103] is the sub-list for method input_type
+	103, // [103:103] is the sub-list for extension type_name
+	101, // [101:103] is the sub-list for extension extendee
 	0,   // [0:101] is the sub-list for field type_name
 }
 
@@ -5677,12 +5721,13 @@ func file_harness_v1_event_proto_init() {
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_event_proto_rawDesc), len(file_harness_v1_event_proto_rawDesc)),
 			NumEnums:      0,
 			NumMessages:   53,
-			NumExtensions: 0,
+			NumExtensions: 2,
 			NumServices:   0,
 		},
 		GoTypes:           file_harness_v1_event_proto_goTypes,
 		DependencyIndexes: file_harness_v1_event_proto_depIdxs,
 		MessageInfos:      file_harness_v1_event_proto_msgTypes,
+		ExtensionInfos:    file_harness_v1_event_proto_extTypes,
 	}.Build()
 	File_harness_v1_event_proto = out.File
 	file_harness_v1_event_proto_goTypes = nil

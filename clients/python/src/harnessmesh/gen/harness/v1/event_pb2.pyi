@@ -5,10 +5,12 @@ isort:skip_file
 
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
+from google.protobuf import descriptor_pb2 as _descriptor_pb2
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import extension_dict as _extension_dict
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import contract_pb2 as _contract_pb2
 from harnessmesh.gen.harness.v1 import inbox_pb2 as _inbox_pb2
@@ -2312,3 +2314,12 @@ class ToolsChanged(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ToolsChanged: _TypeAlias = ToolsChanged  # noqa: Y015
+
+EVENT_NAME_FIELD_NUMBER: _builtins.int
+SEED_NAME_FIELD_NUMBER: _builtins.int
+event_name: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.FieldOptions, _builtins.str]
+"""The dotted name of the event. Required."""
+seed_name: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.FieldOptions, _builtins.str]
+"""Its name in the designs that the project started from, which HTTP streams use with
+?names=seed. Empty if it has none.
+"""
