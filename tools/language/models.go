@@ -18,6 +18,7 @@ var modelTexts = []string{
 	"services/toolhost/toolhostserver/*.go",
 	"services/toolhost/toolhostserver/command/*.go",
 	"services/toolhost/toolhostserver/command/background/*.go",
+	"services/toolhost/toolhostserver/files/*.go",
 	"services/toolhost/toolhostserver/mcp/*.go",
 	"services/toolhost/toolhostserver/tools/*.go",
 	"services/toolhost/toolhostserver/disk/*.go",

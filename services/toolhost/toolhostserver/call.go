@@ -11,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 )
 
@@ -193,4 +194,31 @@ func (s *Server) end(c *call, e effect, cause error, duration time.Duration) {
 		return
 	}
 	failpoint.Hit(role, "stored")
+}
+
+// watch starts to guard the repositories of a call's workspace. A workspace that cannot be
+// opened has none; the call finds that out. The error means that the snapshot cannot be
+// stored.
+func (s *Server) watch(c *call) (*guard.Watch, error) {
+	if c.job.watch == nil {
+		return nil, nil //nolint:nilnil // a nil Watch guards nothing
+	}
+	w, err := c.job.watch(c.workspace)
+	if errors.Is(err, guard.ErrWorkspace) {
+		return nil, nil //nolint:nilnil // as above
+	}
+	return w, err
+}
+
+// addNote adds what was put back to the response of a call.
+func addNote(r ledger.Response, note string) {
+	if note == "" {
+		return
+	}
+	switch r := r.(type) {
+	case *harnessv1.ExecuteToolResponse:
+		r.Result = toolhost.AppendLine(r.GetResult(), note)
+	case *harnessv1.CheckCommandResponse:
+		r.ErrorOutput = toolhost.AppendLine(r.GetErrorOutput(), note)
+	}
 }

@@ -104,7 +104,7 @@ func (s *Server) runCheck(ctx context.Context, req *harnessv1.CheckCommandReques
 	limit := s.config.Limits.CallTimeout(req.GetTimeout().AsDuration(), 0)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
-	w, err := s.openWorkspace(req.GetWorkspace())
+	w, err := s.files.Open(req.GetWorkspace())
 	if err != nil {
 		resp.Error = "The workspace cannot be used: " + disk.Reason(err) + "."
 		return e

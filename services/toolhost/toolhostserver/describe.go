@@ -2,11 +2,8 @@ package toolhostserver
 
 import (
 	"context"
-	"runtime"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/git"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
 // DescribeHost returns the tools, the id of the ledger, and how far commands can be
@@ -23,28 +20,18 @@ func (s *Server) Sandbox(ctx context.Context) *harnessv1.SandboxSupport {
 
 // DescribeWorkspace checks a workspace and describes it.
 func (s *Server) DescribeWorkspace(ctx context.Context, req *harnessv1.DescribeWorkspaceRequest) (*harnessv1.DescribeWorkspaceResponse, error) {
-	if err := workspace.CheckPath(req.GetWorkspace()); err != nil {
+	environment, err := s.files.Describe(ctx, req)
+	if err != nil {
 		return nil, err
 	}
-	w, err := s.openWorkspace(req.GetWorkspace())
-	if err != nil {
-		return nil, workspace.Unusable(req.GetWorkspace(), err)
-	}
-	defer w.Close()
-	listing, err := w.Listing(s.config.Limits.ListingEntries)
-	if err != nil {
-		return nil, workspace.Unusable(req.GetWorkspace(), err)
-	}
-	r, err := git.Find(w.Dir)
-	if err != nil {
-		return nil, workspace.Unusable(req.GetWorkspace(), err)
-	}
-	return &harnessv1.DescribeWorkspaceResponse{Problem: s.commands.Problem(ctx, w.Dir, req.GetSandbox()), Environment: &harnessv1.Environment{
-		WorkingDirectory: w.Dir,
-		Platform:         runtime.GOOS + "/" + runtime.GOARCH,
-		Listing:          listing,
-		InstructionFiles: s.instructions(ctx, r),
-		Tools:            s.tools.Specs(),
-		Skills:           s.skills(r, req.GetSkillFolders(), req.GetUserSkills()),
-	}}, ctx.Err()
+	environment.Tools = s.tools.Specs()
+	problem := s.commands.Problem(ctx, environment.GetWorkingDirectory(), req.GetSandbox())
+	return &harnessv1.DescribeWorkspaceResponse{Problem: problem, Environment: environment}, ctx.Err()
+}
+
+// CheckFile describes a file. Only a regular file inside the workspace exists; for others
+// the response has the reason. The error is UNAVAILABLE if the file cannot be read to its
+// end in time.
+func (s *Server) CheckFile(ctx context.Context, req *harnessv1.CheckFileRequest) (*harnessv1.CheckFileResponse, error) {
+	return s.files.Check(ctx, req)
 }

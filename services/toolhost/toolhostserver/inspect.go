@@ -6,6 +6,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/git"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
@@ -28,12 +29,12 @@ func (s *Server) InspectWorkspace(ctx context.Context, req *harnessv1.InspectWor
 	for _, path := range paths {
 		changed[path] = true
 	}
-	resp := &harnessv1.InspectWorkspaceResponse{Previews: s.previews(req.GetWorkspace(), req.GetProposed())}
+	resp := &harnessv1.InspectWorkspaceResponse{Previews: tools.Previews(func() (*workspace.Workspace, error) { return s.files.Open(req.GetWorkspace()) }, s.config.Limits, req.GetProposed())}
 	if resp.Background, err = s.backgrounds.States(run, req.GetBackground()); err != nil {
 		return nil, err
 	}
 	if r, err := git.Find(req.GetWorkspace()); err == nil {
-		resp.InstructionFiles = s.instructions(ctx, r)
+		resp.InstructionFiles = s.files.Instructions(ctx, r)
 		if r.Exists && !req.GetInstructionsOnly() {
 			s.addGitChanges(ctx, r, changed)
 		}

@@ -151,15 +151,13 @@ func (s *Server) runTool(ctx context.Context, t tools.Tool, req *harnessv1.Execu
 			r = tools.Failed("The tool failed for a reason that lies with the tool host.")
 		}
 	}()
-	w, err := s.openWorkspace(req.GetWorkspace())
+	w, err := s.files.OpenForCall(req.GetWorkspace(), watch, req.GetGuarded())
 	if err != nil {
 		return tools.Failed(fmt.Sprintf("The workspace cannot be used: %s.", disk.Reason(err)))
 	}
 	defer w.Close()
-	w.Above = func() []workspace.Rules { return s.rulesAbove(w.Dir) }
-	w.Refuse = func(path, name string) error { return refuseWrite(w, watch, req.GetGuarded(), path, name) }
 	if len(req.GetShown()) > 0 {
-		if why := s.changedSince(w, req); why != "" {
+		if why := tools.ChangedSince(w, s.config.Limits, req); why != "" {
 			return tools.Failed(why)
 		}
 	}
@@ -180,7 +178,8 @@ func (s *Server) runTool(ctx context.Context, t tools.Tool, req *harnessv1.Execu
 			return s.backgrounds.Stop(ctx, j.run, id)
 		},
 		Skill: func(name, path string) tools.Result {
-			return s.useSkill(w.Dir, req.GetSkillFolders(), req.GetUserSkills(), name, path)
+			text, done := s.files.Skill(w.Dir, req.GetSkillFolders(), req.GetUserSkills(), name, path)
+			return tools.Result{Text: text, IsError: !done}
 		},
 		Web: s.webClient(j.run, req.GetWeb()),
 		Merge: func(ctx context.Context, run string) tools.Result {

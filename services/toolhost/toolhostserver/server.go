@@ -11,7 +11,8 @@
 //   - command: the commands of runs, how they are confined, and what they reach; its package
 //     background has those that outlive their call, process what starts and kills them
 //   - mcp: servers of tools, and what they may have of this machine; mcpclient is their client
-//   - workspace and guard: files of a workspace, and what a call must not change in them
+//   - files: what workspaces have for agents, and what a call must not write in them; workspace
+//     keeps every access inside, and guard puts back what commands must not change
 //
 // The tools are in package tools, one file each. A call is an entry of a durable ledger,
 // identified by namespace, run, first sequence of the run and call id. These promises
@@ -65,12 +66,12 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/background"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/files"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/git"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcp"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/worktree"
 )
 
@@ -200,7 +201,7 @@ type Server struct {
 	former   former
 	commands *command.Commands
 	guard    *guard.Guard
-	hidden   *workspace.PrivateFolder
+	files    *files.Files
 
 	git         *git.Git
 	backgrounds *background.Commands
@@ -238,18 +239,22 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tool host: %w", err)
 	}
-	data, hidden, err := openData(config.Data)
+	data, err := resolve(config.Data)
+	if err != nil {
+		return nil, fmt.Errorf("tool host: %w", errors.Join(err, l.Close()))
+	}
+	workspaces, err := files.New(data, config.Limits)
 	if err != nil {
 		return nil, fmt.Errorf("tool host: %w", errors.Join(err, l.Close()))
 	}
 	dir, err := resolve(config.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("tool host: %w", errors.Join(err, hidden.Close(), l.Close()))
+		return nil, fmt.Errorf("tool host: %w", errors.Join(err, workspaces.Close(), l.Close()))
 	}
 	marks := process.NewMarks(l.ID, l.Place)
 	guard := guard.New(guard.Config{Dir: config.Dir, Hidden: data, Sync: config.Sync, Logger: config.Logger})
 	s := &Server{
-		hidden: hidden,
+		files:  workspaces,
 		guard:  guard,
 		config: config,
 		log:    config.Logger,
@@ -271,25 +276,15 @@ func New(config Config) (*Server, error) {
 	_ = s.former.kill() // CancelTools tries again before it responds
 	s.worktrees.Sweep()
 	s.backgrounds = background.New(background.Config{
-		Dir: config.Dir, Entries: s.ledger, Commands: s.commands, Guard: guard, Open: s.openWorkspace, KillFormer: s.former.kill, Logger: config.Logger,
+		Dir: config.Dir, Entries: s.ledger, Commands: s.commands, Guard: guard, Open: s.files.Open, KillFormer: s.former.kill, Logger: config.Logger,
 	})
 	s.servers = mcp.New(mcp.Config{
 		Dir: config.Dir, Tokens: config.Tokens, LedgerID: l.ID, Withheld: config.Withheld, Services: config.Services, Remote: config.Remote,
-		Idle: config.ServerIdle, Private: s.private, Environ: config.environ, Commands: s.commands, Open: s.openWorkspace,
+		Idle: config.ServerIdle, Private: s.private, Environ: config.environ, Commands: s.commands, Open: s.files.Open,
 		ResultBytes: config.Limits.ResultBytes, Logger: config.Logger,
 	})
 	s.running.Go(func() { s.commands.Tidy(s.closed) })
 	return s, nil
-}
-
-// openData opens the folder of the harness's data, and returns its path without links.
-func openData(dir string) (string, *workspace.PrivateFolder, error) {
-	path, err := resolve(dir)
-	if err != nil {
-		return "", nil, err
-	}
-	hidden, err := workspace.OpenPrivate(path)
-	return path, hidden, err
 }
 
 // resolve returns the absolute path of a folder, without links.
@@ -349,7 +344,7 @@ func (s *Server) Close(ctx context.Context) error {
 	}()
 	select {
 	case <-ended:
-		return errors.Join(s.ledger.Close(), s.hidden.Close())
+		return errors.Join(s.ledger.Close(), s.files.Close())
 	case <-ctx.Done():
 		return fmt.Errorf("tool host: calls are still being killed: %w", context.Cause(ctx))
 	}

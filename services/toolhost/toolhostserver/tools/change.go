@@ -12,8 +12,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
-// Change is what a call would change in a file.
-type Change struct {
+// change is what a call would change in a file.
+type change struct {
 	Path string
 	// Exists is false for a new file.
 	Exists        bool
@@ -36,17 +36,14 @@ var changers = map[string]func(arguments string) (path string, after func(before
 	},
 }
 
-// Changes reports whether the calls of a tool change a file that is known before they run.
-func Changes(name string) bool { return changers[name] != nil }
-
-// ChangeOf returns what a call of such a tool would change in the present workspace. The error
+// changeOf returns what a call of such a tool would change in the present workspace. The error
 // is why that is not known, for a person.
-func ChangeOf(w *workspace.Workspace, limits toolhost.Limits, name, arguments string) (Change, error) {
+func changeOf(w *workspace.Workspace, limits toolhost.Limits, name, arguments string) (change, error) {
 	path, after, err := changers[name](arguments)
 	if err != nil {
-		return Change{}, err
+		return change{}, err
 	}
-	c := Change{Path: path}
+	c := change{Path: path}
 	f, info, err := w.OpenRegular(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

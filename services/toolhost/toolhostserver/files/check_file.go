@@ -1,4 +1,4 @@
-package toolhostserver
+package files
 
 import (
 	"context"
@@ -13,23 +13,23 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
-// CheckFile describes a file. Only a regular file inside the workspace exists; for others
+// Check describes a file. Only a regular file inside the workspace exists; for others
 // the response has the reason. The error is UNAVAILABLE if the file cannot be read to its
 // end in time.
-func (s *Server) CheckFile(ctx context.Context, req *harnessv1.CheckFileRequest) (*harnessv1.CheckFileResponse, error) {
+func (f *Files) Check(ctx context.Context, req *harnessv1.CheckFileRequest) (*harnessv1.CheckFileResponse, error) {
 	if err := workspace.CheckPath(req.GetWorkspace()); err != nil {
 		return nil, err
 	}
 	if req.GetPath() == "" {
 		return nil, fault.Invalid("path", "must not be empty")
 	}
-	w, err := s.openWorkspace(req.GetWorkspace())
+	w, err := f.Open(req.GetWorkspace())
 	if err != nil {
 		return &harnessv1.CheckFileResponse{Why: "the workspace cannot be used: " + disk.Reason(err)}, nil
 	}
 	defer w.Close()
 	limit := int(min(req.GetTextBytes(), toolhost.CheckTextBytes))
-	ctx, cancel := context.WithTimeout(ctx, s.config.Limits.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, f.limits.Timeout)
 	defer cancel()
 	file, err := w.Digest(ctx, req.GetPath(), limit, math.MaxInt64)
 	switch {

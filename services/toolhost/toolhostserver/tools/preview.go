@@ -1,4 +1,4 @@
-package toolhostserver
+package tools
 
 import (
 	"fmt"
@@ -9,20 +9,19 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
 // maxDiff bounds the diff of a preview, in bytes.
 const maxDiff = 1 << 20
 
-// previews returns what calls would change in a workspace.
-func (s *Server) previews(dir string, calls []*harnessv1.ProposedCall) []*harnessv1.CallPreview {
+// Previews returns what calls would change in a workspace, which open opens.
+func Previews(open func() (*workspace.Workspace, error), limits toolhost.Limits, calls []*harnessv1.ProposedCall) []*harnessv1.CallPreview {
 	if len(calls) == 0 {
 		return nil
 	}
 	previews := make([]*harnessv1.CallPreview, len(calls))
-	w, err := s.openWorkspace(dir)
+	w, err := open()
 	if err == nil {
 		defer w.Close()
 	}
@@ -30,11 +29,11 @@ func (s *Server) previews(dir string, calls []*harnessv1.ProposedCall) []*harnes
 		p := &harnessv1.CallPreview{}
 		previews[i] = p
 		switch {
-		case !tools.Changes(call.GetTool()):
+		case changers[call.GetTool()] == nil:
 		case err != nil:
 			p.Note = "the workspace cannot be used: " + disk.Reason(err)
 		default:
-			file, err := s.filePreview(w, call.GetTool(), call.GetArguments())
+			file, err := preview(w, limits, call.GetTool(), call.GetArguments())
 			if err != nil {
 				p.Note = content.Line(err.Error(), content.MaxPreview)
 			} else {
@@ -45,10 +44,10 @@ func (s *Server) previews(dir string, calls []*harnessv1.ProposedCall) []*harnes
 	return previews
 }
 
-// filePreview returns what a call would change in its file. The error is why that cannot be
+// preview returns what a call would change in its file. The error is why that cannot be
 // shown.
-func (s *Server) filePreview(w *workspace.Workspace, name, arguments string) (*harnessv1.FilePreview, error) {
-	c, err := tools.ChangeOf(w, s.config.Limits, name, arguments)
+func preview(w *workspace.Workspace, limits toolhost.Limits, name, arguments string) (*harnessv1.FilePreview, error) {
+	c, err := changeOf(w, limits, name, arguments)
 	if err != nil {
 		return nil, err
 	}
@@ -66,11 +65,11 @@ func (s *Server) filePreview(w *workspace.Workspace, name, arguments string) (*h
 	return file, nil
 }
 
-// changedSince returns why a call does not run that would change other lines than those that a
+// ChangedSince returns why a call does not run that would change other lines than those that a
 // person was shown; empty if it would change the same.
-func (s *Server) changedSince(w *workspace.Workspace, req *harnessv1.ExecuteToolRequest) string {
+func ChangedSince(w *workspace.Workspace, limits toolhost.Limits, req *harnessv1.ExecuteToolRequest) string {
 	for _, shown := range req.GetShown() {
-		now, err := s.filePreview(w, req.GetTool(), req.GetArguments())
+		now, err := preview(w, limits, req.GetTool(), req.GetArguments())
 		if err == nil && now.GetPath() == shown.GetPath() && now.GetHunks() == shown.GetHunks() && (now.GetBefore() == "") == (shown.GetBefore() == "") {
 			continue
 		}

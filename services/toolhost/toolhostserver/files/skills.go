@@ -1,4 +1,4 @@
-package toolhostserver
+package files
 
 import (
 	"cmp"
@@ -15,7 +15,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/git"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 )
 
 const (
@@ -32,7 +31,7 @@ var skillFolders = []string{".agents/skills", ".claude/skills"}
 // skills returns the skills of a workspace: those of its folder and of each above it up to the
 // repository's root, with own those of the user of this process, then those of named folders. The
 // first with a name counts. A folder of a repository that leads out of it is none.
-func (s *Server) skills(r git.Repository, named []string, own bool) []*harnessv1.Skill {
+func (f *Files) skills(r git.Repository, named []string, own bool) []*harnessv1.Skill {
 	var found []*harnessv1.Skill
 	names := map[string]bool{}
 	add := func(folder, within string) {
@@ -118,13 +117,14 @@ func readIn(folder, path string) (string, error) {
 	return strings.ToValidUTF8(string(data), "\uFFFD"), err
 }
 
-// useSkill returns the text of a skill, or a file of its folder.
-func (s *Server) useSkill(dir string, named []string, own bool, name, path string) tools.Result {
+// Skill returns the text of a skill of a workspace, or a file of its folder. If done is false, the
+// text is for the model: why it cannot be used.
+func (f *Files) Skill(dir string, named []string, own bool, name, path string) (text string, done bool) {
 	r, err := git.Find(dir)
 	if err != nil {
-		return tools.Failed("The workspace cannot be used: " + disk.Reason(err) + ".")
+		return "The workspace cannot be used: " + disk.Reason(err) + ".", false
 	}
-	all := s.skills(r, named, own)
+	all := f.skills(r, named, own)
 	i := slices.IndexFunc(all, func(k *harnessv1.Skill) bool { return k.GetName() == name })
 	if i < 0 {
 		var names []string
@@ -133,32 +133,32 @@ func (s *Server) useSkill(dir string, named []string, own bool, name, path strin
 				names = append(names, k.GetName())
 			}
 		}
-		return tools.Failed(fmt.Sprintf("There is no skill %q. There are: %s.", content.Clip(name, 64), strings.Join(names, ", ")))
+		return fmt.Sprintf("There is no skill %q. There are: %s.", content.Clip(name, 64), strings.Join(names, ", ")), false
 	}
 	skill := all[i]
 	if skill.GetProblem() != "" {
-		return tools.Failed(fmt.Sprintf("The skill %s cannot be used: %s.", name, skill.GetProblem()))
+		return fmt.Sprintf("The skill %s cannot be used: %s.", name, skill.GetProblem()), false
 	}
 	if path != "" {
-		text, err := readIn(skill.GetFolder(), filepath.Clean(path))
+		text, err = readIn(skill.GetFolder(), filepath.Clean(path))
 		if err != nil {
-			return tools.Failed(fmt.Sprintf("%s: cannot be read: it must be a file in the folder of the skill: %s.", content.Clip(path, 200), strings.Join(filesIn(skill.GetFolder()), ", ")))
+			return fmt.Sprintf("%s: cannot be read: it must be a file in the folder of the skill: %s.", content.Clip(path, 200), strings.Join(filesIn(skill.GetFolder()), ", ")), false
 		}
-		return tools.Result{Text: content.Clean(text)}
+		return content.Clean(text), true
 	}
-	text, err := readIn(skill.GetFolder(), toolhost.SkillFile)
+	text, err = readIn(skill.GetFolder(), toolhost.SkillFile)
 	if err != nil {
-		return tools.Failed("The skill cannot be read: " + disk.Reason(err) + ".")
+		return "The skill cannot be read: " + disk.Reason(err) + ".", false
 	}
 	_, _, body, err := toolhost.ParseSkill(name, text)
 	if err != nil {
-		return tools.Failed("The skill cannot be used: " + err.Error() + ".")
+		return "The skill cannot be used: " + err.Error() + ".", false
 	}
 	body = content.Clean(body)
 	if files := filesIn(skill.GetFolder()); len(files) > 0 {
 		body += "\n\nFiles of this skill, in " + skill.GetFolder() + ":\n" + strings.Join(files, "\n")
 	}
-	return tools.Result{Text: body}
+	return body, true
 }
 
 // filesIn returns the files of a skill apart from its SKILL.md, by path.

@@ -1,56 +1,15 @@
-package toolhostserver
+package files
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
-	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
-	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
-
-// openWorkspace opens a workspace without the harness's own data.
-func (s *Server) openWorkspace(dir string) (*workspace.Workspace, error) {
-	w, err := workspace.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	w.Hide(s.hidden)
-	return w, nil
-}
-
-// watch starts to guard the repositories of a call's workspace. A workspace that cannot be
-// opened has none; the call finds that out. The error means that the snapshot cannot be
-// stored.
-func (s *Server) watch(c *call) (*guard.Watch, error) {
-	if c.job.watch == nil {
-		return nil, nil //nolint:nilnil // a nil Watch guards nothing
-	}
-	w, err := c.job.watch(c.workspace)
-	if errors.Is(err, guard.ErrWorkspace) {
-		return nil, nil //nolint:nilnil // as above
-	}
-	return w, err
-}
-
-// addNote adds what was put back to the response of a call.
-func addNote(r ledger.Response, note string) {
-	if note == "" {
-		return
-	}
-	switch r := r.(type) {
-	case *harnessv1.ExecuteToolResponse:
-		r.Result = toolhost.AppendLine(r.GetResult(), note)
-	case *harnessv1.CheckCommandResponse:
-		r.ErrorOutput = toolhost.AppendLine(r.GetErrorOutput(), note)
-	}
-}
 
 // refuseWrite returns why a call must not write a file: programs run by it, or agents are
 // set up by it, and no person or rule has allowed that. allowed is true if one has, for the

@@ -1,4 +1,4 @@
-package toolhostserver
+package files
 
 import (
 	"path/filepath"
@@ -11,12 +11,12 @@ import (
 // rulesAbove returns the rules of .gitignore files that hold in a workspace because it is in a
 // folder of a repository: those of the folders around it, up to the root of the repository,
 // and of .git/info/exclude. Files that lead out of the repository have none.
-func (s *Server) rulesAbove(dir string) []workspace.Rules {
+func (f *Files) rulesAbove(dir string) []workspace.Rules {
 	r, err := git.Find(dir)
 	if err != nil || !r.Exists || r.Root == r.Workspace {
 		return nil
 	}
-	root, err := s.openWorkspace(r.Root)
+	root, err := f.Open(r.Root)
 	if err != nil {
 		return nil
 	}

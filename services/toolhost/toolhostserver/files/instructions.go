@@ -1,4 +1,4 @@
-package toolhostserver
+package files
 
 import (
 	"context"
@@ -10,11 +10,11 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
-// instructions returns the instruction files from the workspace up to the repository's
+// Instructions returns the instruction files from the workspace up to the repository's
 // root, nearest first. It leaves out files that cannot be read, that are larger than
 // files may be, or that are links out of the root.
-func (s *Server) instructions(ctx context.Context, r git.Repository) []*harnessv1.InstructionFile {
-	root, err := s.openWorkspace(r.Root)
+func (f *Files) Instructions(ctx context.Context, r git.Repository) []*harnessv1.InstructionFile {
+	root, err := f.Open(r.Root)
 	if err != nil {
 		return nil
 	}
@@ -22,8 +22,8 @@ func (s *Server) instructions(ctx context.Context, r git.Repository) []*harnessv
 	var found []toolhost.FoundInstruction
 	for at := r.Workspace; ; at = filepath.Dir(at) {
 		for _, name := range toolhost.InstructionNames {
-			if f, ok := s.instruction(ctx, r, root, filepath.Join(at, name)); ok {
-				found = append(found, f)
+			if i, ok := f.instruction(ctx, r, root, filepath.Join(at, name)); ok {
+				found = append(found, i)
 			}
 		}
 		if at == r.Root || at == filepath.Dir(at) {
@@ -32,14 +32,14 @@ func (s *Server) instructions(ctx context.Context, r git.Repository) []*harnessv
 	}
 }
 
-func (s *Server) instruction(ctx context.Context, r git.Repository, root *workspace.Workspace, path string) (f toolhost.FoundInstruction, ok bool) {
+func (f *Files) instruction(ctx context.Context, r git.Repository, root *workspace.Workspace, path string) (found toolhost.FoundInstruction, ok bool) {
 	name, err := filepath.Rel(r.Root, path)
 	if err != nil {
-		return f, false
+		return found, false
 	}
-	file, err := root.Digest(ctx, name, toolhost.InstructionBytes, int64(s.config.Limits.FileBytes))
+	file, err := root.Digest(ctx, name, toolhost.InstructionBytes, int64(f.limits.FileBytes))
 	if err != nil {
-		return f, false
+		return found, false
 	}
 	shown, err := filepath.Rel(r.Workspace, path)
 	return toolhost.FoundInstruction{Path: shown, Head: string(file.Head), Size: file.Size, Digest: file.SHA256}, err == nil
