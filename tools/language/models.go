@@ -16,6 +16,7 @@ var modelTexts = []string{
 	"pkg/workitem/control.go#parseControl",
 	"services/toolhost/*.go",
 	"services/toolhost/toolhostserver/*.go",
+	"services/toolhost/toolhostserver/calls/*.go",
 	"services/toolhost/toolhostserver/command/*.go",
 	"services/toolhost/toolhostserver/command/background/*.go",
 	"services/toolhost/toolhostserver/files/*.go",

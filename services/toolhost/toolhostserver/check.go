@@ -11,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/calls"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
@@ -18,43 +19,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 )
 
-// statusToStart returns the status of a call or check that a request wants to start. A
-// check that was cancelled before it began has a call's tombstone, because an
-// unknown id in a cancel request can mean either. The caller has locked mu.
-func (s *Server) statusToStart(key string) (status, error) {
-	known, err := s.status(key)
-	if err != nil || known.State != toolhost.Absent || !ledger.IsCheck(key) {
-		return known, err
-	}
-	if call, err := s.status(ledger.CallOfCheck(key)); err != nil || call.State == toolhost.Cancelled {
-		return call, err
-	}
-	return status{}, nil
-}
-
-// withChecks replaces the targets that are checks by these. If a call has the same id as
-// a check, it returns both. The caller has locked mu.
-func (s *Server) withChecks(calls []target) ([]target, error) {
-	targets := make([]target, 0, len(calls))
-	for _, t := range calls {
-		check, err := s.status(ledger.CheckKey(t.key))
-		if err != nil {
-			return nil, err
-		}
-		if check.State != toolhost.Absent {
-			targets = append(targets, target{id: t.id, key: ledger.CheckKey(t.key)})
-			call, err := s.status(t.key)
-			if err != nil {
-				return nil, err
-			}
-			if call.State == toolhost.Absent {
-				continue
-			}
-		}
-		targets = append(targets, t)
-	}
-	return targets, nil
-}
+// errCheckTimeout is the cause of the end of a check at its time limit.
+var errCheckTimeout = errors.New("the check took too long")
 
 // CheckCommand runs a command of the harness once. Files that it changes are not among
 // the run's changes. All requests for the same check share one response, which must not
@@ -65,7 +31,7 @@ func (s *Server) CheckCommand(ctx context.Context, req *harnessv1.CheckCommandRe
 	if err != nil {
 		return nil, err
 	}
-	resp, err := s.runOnce(ctx, j)
+	resp, err := s.calls.Run(ctx, j)
 	if err != nil {
 		return nil, err
 	}
@@ -73,8 +39,8 @@ func (s *Server) CheckCommand(ctx context.Context, req *harnessv1.CheckCommandRe
 }
 
 // checkJob returns the job for a check.
-func (s *Server) checkJob(req *harnessv1.CheckCommandRequest) (*job, error) {
-	j, err := newJob(req, "key", req.GetKey())
+func (s *Server) checkJob(req *harnessv1.CheckCommandRequest) (*calls.Job, error) {
+	j, err := s.newJob(req, "key", req.GetKey())
 	if err != nil {
 		return nil, err
 	}
@@ -84,17 +50,17 @@ func (s *Server) checkJob(req *harnessv1.CheckCommandRequest) (*job, error) {
 	case len(req.GetInput()) > toolhost.CheckInputBytes:
 		return nil, fault.Invalid("input", "exceeds 4 MiB")
 	}
-	j.key = ledger.CheckKey(j.key)
-	j.reject = func() ledger.Response { return nil }
-	j.watch, j.commandLine = s.guard.Start, req.GetCommand()
-	j.execute = func(ctx context.Context, _ *guard.Watch) effect { return s.runCheck(ctx, req, j.run) }
+	j.Key = ledger.CheckKey(j.Key)
+	j.Reject = func() ledger.Response { return nil }
+	j.Watch, j.CommandLine = s.guard.Start, req.GetCommand()
+	j.Execute = func(ctx context.Context, _ *guard.Watch) calls.Effect { return s.runCheck(ctx, req, j.Run) }
 	return j, nil
 }
 
 // runCheck runs the command of a check within its time limit.
-func (s *Server) runCheck(ctx context.Context, req *harnessv1.CheckCommandRequest, run string) (e effect) {
+func (s *Server) runCheck(ctx context.Context, req *harnessv1.CheckCommandRequest, run string) (e calls.Effect) {
 	resp := &harnessv1.CheckCommandResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE}
-	e.response = resp
+	e.Response = resp
 	defer func() {
 		if p := recover(); p != nil {
 			s.log.Error("check panicked", "panic", p, "stack", string(debug.Stack()))
@@ -102,7 +68,7 @@ func (s *Server) runCheck(ctx context.Context, req *harnessv1.CheckCommandReques
 		}
 	}()
 	limit := s.config.Limits.CallTimeout(req.GetTimeout().AsDuration(), 0)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errCheckTimeout)
 	defer cancel()
 	w, err := s.files.Open(req.GetWorkspace())
 	if err != nil {
@@ -133,7 +99,7 @@ func (s *Server) runCheck(ctx context.Context, req *harnessv1.CheckCommandReques
 		resp.ExitCode = int32(exit.Code) //nolint:gosec // an exit code
 	}
 	if stopped {
-		e.interrupted = !errors.Is(context.Cause(ctx), errTimeout)
+		e.Interrupted = !errors.Is(context.Cause(ctx), errCheckTimeout)
 		resp.ExitCode = 124 // as of timeout(1)
 	}
 	return e

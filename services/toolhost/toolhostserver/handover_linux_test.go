@@ -39,15 +39,15 @@ func TestPauseSeesCommandsOfCalls(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, Config{})
 	read, err := h.toolJob(h.request(tools.ReadFile, "r", map[string]any{"path": "a"}))
-	if err != nil || read.commandLine != "" {
-		t.Errorf("read_file runs %q, %v", read.commandLine, err)
+	if err != nil || read.CommandLine != "" {
+		t.Errorf("read_file runs %q, %v", read.CommandLine, err)
 	}
 	run, err := h.toolJob(h.request(tools.RunCommand, "c", map[string]any{"command": "make test"}))
-	if err != nil || run.commandLine != "make test" {
-		t.Errorf("run_command runs %q, %v", run.commandLine, err)
+	if err != nil || run.CommandLine != "make test" {
+		t.Errorf("run_command runs %q, %v", run.CommandLine, err)
 	}
 	check, err := h.checkJob(&harnessv1.CheckCommandRequest{Namespace: "n", RunId: "r", Key: "k", Command: "make check", Workspace: h.dir})
-	if err != nil || check.commandLine != "make check" {
-		t.Errorf("a check runs %q, %v", check.commandLine, err)
+	if err != nil || check.CommandLine != "make check" {
+		t.Errorf("a check runs %q, %v", check.CommandLine, err)
 	}
 }

@@ -140,11 +140,13 @@ func (h *host) cancelDuring(req *harnessv1.ExecuteToolRequest) time.Duration {
 	outcomes := h.startCall(context.Background(), req)
 	for running := false; !running; {
 		<-time.After(time.Millisecond)
-		h.mu.Lock()
-		for _, c := range h.calls {
-			running = running || c.id == req.GetCallId()
+		resp, err := h.ReadCallOutput(context.Background(), &harnessv1.ReadCallOutputRequest{
+			Namespace: req.GetNamespace(), RunId: req.GetRunId(), FirstSequence: req.GetFirstSequence(), CallId: req.GetCallId(),
+		})
+		if err != nil {
+			h.t.Fatal(err)
 		}
-		h.mu.Unlock()
+		running = resp.GetRunning()
 	}
 	begin := time.Now()
 	if killed := h.cancel(req.GetCallId()).GetKilled(); !slices.Equal(killed, []string{req.GetCallId()}) {

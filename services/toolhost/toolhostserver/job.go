@@ -1,7 +1,9 @@
 package toolhostserver
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -9,10 +11,12 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/calls"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/background"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
@@ -24,38 +28,19 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
-// job is a call that a request wants to run.
-type job struct {
-	// Keys of the call and of its run in the ledger.
-	key, run string
-	// For the log.
-	namespace, runID, id string
-
-	// watch starts to guard the repositories of the workspace; nil for a call that writes
-	// nothing.
-	watch func(workspace string) (*guard.Watch, error)
-	// workspace of the call.
-	workspace string
-
-	facts toolhost.Call
-	// reject returns the response to a call that must not run, nil for others.
-	reject func() ledger.Response
-	// commandLine is what a job that runs a command runs; empty for others.
-	commandLine string
-	// output is what its command prints.
-	output *callOutput
-	// execute runs the call.
-	execute func(ctx context.Context, w *guard.Watch) effect
-}
-
-// effect is what a job did.
-type effect struct {
-	// response is not used if interrupted is set and the call was cancelled.
-	response ledger.Response
-	// interrupted reports that the call was stopped before its end.
-	interrupted bool
-	// changed has the changed paths, relative to the workspace.
-	changed []string
+// ExecuteTool runs a call once. All requests for the same call share one response, which
+// must not be changed.
+func (s *Server) ExecuteTool(ctx context.Context, req *harnessv1.ExecuteToolRequest) (*harnessv1.ExecuteToolResponse, error) {
+	failpoint.Hit(role, "received")
+	j, err := s.toolJob(req)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := s.calls.Run(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	return resp.(*harnessv1.ExecuteToolResponse), nil
 }
 
 // callRequest is the common part of requests to run a call or a check.
@@ -69,7 +54,7 @@ type callRequest interface {
 
 // newJob checks the common part of a request and returns a job with it. field is the name
 // of the field with the id.
-func newJob(req callRequest, field, id string) (*job, error) {
+func (s *Server) newJob(req callRequest, field, id string) (*calls.Job, error) {
 	run, err := ledger.RunKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence())
 	if err != nil {
 		return nil, err
@@ -83,12 +68,15 @@ func newJob(req callRequest, field, id string) (*job, error) {
 	if t := req.GetTimeout(); t != nil && (t.CheckValid() != nil || t.AsDuration() < 0) {
 		return nil, fault.Invalid("timeout", "must be a duration of at least 0")
 	}
-	return &job{key: ledger.CallKey(run, id), run: run, namespace: req.GetNamespace(), runID: req.GetRunId(), id: id, workspace: req.GetWorkspace(), output: newCallOutput()}, nil
+	return &calls.Job{
+		Key: ledger.CallKey(run, id), Run: run, Namespace: req.GetNamespace(), RunID: req.GetRunId(), ID: id,
+		Prepare: s.worktrees.Use, Workspace: req.GetWorkspace(), Output: calls.NewOutput(),
+	}, nil
 }
 
 // toolJob returns the job for a call of a tool.
-func (s *Server) toolJob(req *harnessv1.ExecuteToolRequest) (*job, error) {
-	j, err := newJob(req, "call_id", req.GetCallId())
+func (s *Server) toolJob(req *harnessv1.ExecuteToolRequest) (*calls.Job, error) {
+	j, err := s.newJob(req, "call_id", req.GetCallId())
 	if err != nil {
 		return nil, err
 	}
@@ -97,12 +85,12 @@ func (s *Server) toolJob(req *harnessv1.ExecuteToolRequest) (*job, error) {
 		return j, nil
 	}
 	t, found := s.tools.Find(req.GetTool())
-	j.facts = toolhost.Call{
+	j.Facts = toolhost.Call{
 		// A call of an unknown tool has no effect.
 		Idempotent:    !found || t.Spec.GetAnnotations().GetIdempotent(),
 		ForeignLedger: s.isForeign(req.GetLedgerId()),
 	}
-	j.reject = func() ledger.Response {
+	j.Reject = func() ledger.Response {
 		if err := s.tools.Validate(req.GetTool(), req.GetArguments()); err != nil {
 			return executed(tools.Failed(err.Error()), 0)
 		}
@@ -113,38 +101,38 @@ func (s *Server) toolJob(req *harnessv1.ExecuteToolRequest) (*job, error) {
 	}
 	switch a := t.Spec.GetAnnotations(); {
 	case a.GetExecutes():
-		j.watch, j.commandLine = s.guard.Start, commandOf(req.GetTool(), req.GetArguments())
+		j.Watch, j.CommandLine = s.guard.Start, commandOf(req.GetTool(), req.GetArguments())
 	case a.GetWrites() && !webtool.Is(req.GetTool()):
-		j.watch = s.guard.StartWrite
+		j.Watch = s.guard.StartWrite
 	}
-	j.execute = func(ctx context.Context, watch *guard.Watch) effect {
+	j.Execute = func(ctx context.Context, watch *guard.Watch) calls.Effect {
 		begin := time.Now()
 		r := s.runTool(ctx, t, req, j, watch)
 		if r.Unknown {
-			return effect{response: noResult(j.key, harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN, 0)}
+			return calls.Effect{Response: &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN}}
 		}
 		r.Text = toolhost.Cut(r.Text, s.config.Limits.ResultBytes, "Ask for less at a time.")
-		return effect{response: executed(r, time.Since(begin)), interrupted: r.Interrupted, changed: r.Changed}
+		return calls.Effect{Response: executed(r, time.Since(begin)), Interrupted: r.Interrupted, Changed: r.Changed}
 	}
 	return j, nil
 }
 
 // serverJob makes the job of a call of a server's tool.
-func (s *Server) serverJob(j *job, req *harnessv1.ExecuteToolRequest) {
+func (s *Server) serverJob(j *calls.Job, req *harnessv1.ExecuteToolRequest) {
 	c := req.GetMcp()
-	j.facts = toolhost.Call{Idempotent: mcp.Idempotent(c), ForeignLedger: s.isForeign(req.GetLedgerId())}
-	j.reject = func() ledger.Response { return nil }
+	j.Facts = toolhost.Call{Idempotent: mcp.Idempotent(c), ForeignLedger: s.isForeign(req.GetLedgerId())}
+	j.Reject = func() ledger.Response { return nil }
 	if c.GetServer().GetCommand() != "" && req.GetWorkspace() != "" {
-		j.watch = s.guard.Start
+		j.Watch = s.guard.Start
 	}
-	j.execute = func(ctx context.Context, _ *guard.Watch) effect {
-		resp, interrupted := s.servers.Call(ctx, mcp.Call{ExecuteToolRequest: req, Key: j.key, Run: j.run, Output: j.output})
-		return effect{response: resp, interrupted: interrupted}
+	j.Execute = func(ctx context.Context, _ *guard.Watch) calls.Effect {
+		resp, interrupted := s.servers.Call(ctx, mcp.Call{ExecuteToolRequest: req, Key: j.Key, Run: j.Run, Output: j.Output})
+		return calls.Effect{Response: resp, Interrupted: interrupted}
 	}
 }
 
 // runTool runs a tool in the workspace of the request.
-func (s *Server) runTool(ctx context.Context, t tools.Tool, req *harnessv1.ExecuteToolRequest, j *job, watch *guard.Watch) (r tools.Result) {
+func (s *Server) runTool(ctx context.Context, t tools.Tool, req *harnessv1.ExecuteToolRequest, j *calls.Job, watch *guard.Watch) (r tools.Result) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.log.Error("tool panicked", "tool", req.GetTool(), "panic", p, "stack", string(debug.Stack()))
@@ -164,24 +152,26 @@ func (s *Server) runTool(ctx context.Context, t tools.Tool, req *harnessv1.Execu
 	return t.Run(ctx, &tools.Environment{
 		Workspace: w, Limits: s.config.Limits, Timeout: req.GetTimeout().AsDuration(), Sync: s.config.Sync,
 		Command: func(ctx context.Context, line string, output io.Writer) (command.Exit, error) {
-			return s.commands.Run(ctx, command.Request{Run: j.run, Workspace: w.Dir, Confinement: req.GetConfinement()}, process.Command{Line: line, Output: io.MultiWriter(output, j.output)})
+			return s.commands.Run(ctx, command.Request{Run: j.Run, Workspace: w.Dir, Confinement: req.GetConfinement()}, process.Command{
+				Line: line, Output: io.MultiWriter(output, j.Output),
+			})
 		},
 		Start: func(ctx context.Context, line string, limit time.Duration) (background.Launch, error) {
 			return s.backgrounds.Start(ctx, background.Call{
-				Key: j.key, Run: j.run, ID: j.id, Workspace: j.workspace, Confinement: req.GetConfinement(),
+				Key: j.Key, Run: j.Run, ID: j.ID, Workspace: j.Workspace, Confinement: req.GetConfinement(),
 			}, line, limit)
 		},
 		Read: func(ctx context.Context, q background.Query) (background.Output, error) {
-			return s.backgrounds.Read(ctx, j.run, q)
+			return s.backgrounds.Read(ctx, j.Run, q)
 		},
 		Stop: func(ctx context.Context, id string) (end string, known []string, err error) {
-			return s.backgrounds.Stop(ctx, j.run, id)
+			return s.backgrounds.Stop(ctx, j.Run, id)
 		},
 		Skill: func(name, path string) tools.Result {
 			text, done := s.files.Skill(w.Dir, req.GetSkillFolders(), req.GetUserSkills(), name, path)
 			return tools.Result{Text: text, IsError: !done}
 		},
-		Web: s.webClient(j.run, req.GetWeb()),
+		Web: s.webClient(j.Run, req.GetWeb()),
 		Merge: func(ctx context.Context, run string) tools.Result {
 			return s.mergeWorktree(ctx, w, j, req.GetFirstSequence(), run)
 		},
@@ -201,14 +191,22 @@ func executed(r tools.Result, duration time.Duration) *harnessv1.ExecuteToolResp
 	}
 }
 
-// noResult returns the response to a call that has no result.
-func noResult(key string, o harnessv1.ToolOutcome, duration time.Duration) ledger.Response {
-	if ledger.IsCheck(key) {
-		return &harnessv1.CheckCommandResponse{Outcome: o}
+// isForeign reports whether a request names another ledger.
+func (s *Server) isForeign(ledgerID string) bool {
+	return ledgerID != "" && ledgerID != s.ledger.ID
+}
+
+// ReadCallOutput returns what the command of a running call has printed.
+func (s *Server) ReadCallOutput(ctx context.Context, req *harnessv1.ReadCallOutputRequest) (*harnessv1.ReadCallOutputResponse, error) {
+	return s.calls.ReadOutput(ctx, req)
+}
+
+// commandOf returns the command line of a call that executes; the tool's name if it has
+// none.
+func commandOf(name, arguments string) string {
+	var a struct {
+		Command string `json:"command"`
 	}
-	resp := &harnessv1.ExecuteToolResponse{Outcome: o}
-	if o == harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED {
-		resp.Duration = durationpb.New(duration)
-	}
-	return resp
+	_ = json.Unmarshal([]byte(arguments), &a) // a call without a command has its name
+	return cmp.Or(a.Command, name)
 }

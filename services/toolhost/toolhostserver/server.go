@@ -1,11 +1,12 @@
 // Package toolhostserver is the tool host: it serves ToolHostService over
 // workspaces of this machine and is the only place where tools have effects.
 //
-// The server admits calls, records them in the ledger and dispatches them to rooms: packages
-// below it, each with its own type and its own lock. A room never imports the server, and gets
+// The server makes jobs of requests and composes rooms: packages below it, each with its own type
+// and its own lock. A room never imports the server, and gets
 // what it needs from another one in its Config:
 //
 //   - ledger: what happened to calls, durably
+//   - calls: admits calls, runs each once, and cancels them
 //   - git: runs git on repositories that are not trusted
 //   - worktree: the worktrees of sub-agents, and their merges
 //   - command: the commands of runs, how they are confined, and what they reach; its package
@@ -50,10 +51,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/netip"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -63,6 +62,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/calls"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/background"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
@@ -199,6 +199,7 @@ type Server struct {
 	tools    *tool.Registry[tools.Run]
 	ledger   *ledger.Entries
 	former   former
+	calls    *calls.Calls
 	commands *command.Commands
 	guard    *guard.Guard
 	files    *files.Files
@@ -208,19 +209,11 @@ type Server struct {
 	worktrees   *worktree.Worktrees
 	servers     *mcp.Servers
 
-	// running counts the goroutines of calls; Close waits for them.
+	// running counts the goroutines that belong to no room, and closed ends them.
 	running sync.WaitGroup
-	// closed ends the work of the host that belongs to no call.
-	closed chan struct{}
+	closed  chan struct{}
 	// private are the hosts whose addresses need not be public.
 	private []sandbox.Host
-
-	// mu guards the fields below. It is not locked during writes or calls.
-	mu sync.Mutex
-	// draining: no call starts. closing: no request succeeds.
-	draining, closing bool
-	// calls that are running in this process.
-	calls map[string]*call
 }
 
 // New opens the ledger and kills commands that an earlier host on it, or on a lost ledger
@@ -253,20 +246,21 @@ func New(config Config) (*Server, error) {
 	}
 	marks := process.NewMarks(l.ID, l.Place)
 	guard := guard.New(guard.Config{Dir: config.Dir, Hidden: data, Sync: config.Sync, Logger: config.Logger})
+	entries := ledger.NewEntries(l, config.Limits.CachedResultBytes, config.Logger)
 	s := &Server{
 		files:  workspaces,
 		guard:  guard,
 		config: config,
 		log:    config.Logger,
 		tools:  registry,
-		ledger: ledger.NewEntries(l, config.Limits.CachedResultBytes, config.Logger),
+		ledger: entries,
 		former: former{marks: marks, guard: guard, log: config.Logger, ledger: l.ID},
-		calls:  make(map[string]*call),
+		calls:  calls.New(entries, config.Logger),
 		closed: make(chan struct{}),
 	}
 	s.git = git.New(git.Config{Dir: dir, Data: data, Mark: func() string { return process.MarkVariable + "=" + marks.New() }})
 	s.worktrees = worktree.New(worktree.Config{
-		Dir: filepath.Join(dir, "worktrees"), Data: data, Secrets: config.Secrets, Git: s.git, Busy: s.isBusy, Sync: config.Sync, Logger: config.Logger,
+		Dir: filepath.Join(dir, "worktrees"), Data: data, Secrets: config.Secrets, Git: s.git, Busy: s.calls.Busy, Sync: config.Sync, Logger: config.Logger,
 	})
 	s.private, _ = config.privateHosts() // was validated
 	s.commands = command.New(command.Config{
@@ -298,54 +292,3 @@ func resolve(dir string) (string, error) {
 
 // LedgerID returns the id of the ledger.
 func (s *Server) LedgerID() string { return s.ledger.ID }
-
-// Drain returns when no call is running. From its start no new call starts: the request
-// fails with UNAVAILABLE. Requests for running or ended calls and cancel requests succeed
-// as before, also after Drain has returned. When ctx ends first, Drain returns the cause
-// and the host remains draining; Close kills the calls that are running.
-func (s *Server) Drain(ctx context.Context) error {
-	s.mu.Lock()
-	s.draining = true
-	running := slices.Collect(maps.Values(s.calls))
-	s.mu.Unlock()
-	for _, c := range running {
-		select {
-		case <-c.done:
-		case <-ctx.Done():
-			return fmt.Errorf("tool host: calls are still running: %w", context.Cause(ctx))
-		}
-	}
-	return nil
-}
-
-// Close rejects new requests, kills the running calls with all their processes, waits for
-// them and closes the ledger. When ctx ends first, the ledger remains open and the calls
-// are killed when the process ends. To the next host, killed calls that are not
-// idempotent are UNKNOWN.
-func (s *Server) Close(ctx context.Context) error {
-	s.mu.Lock()
-	already := s.closing
-	s.closing = true
-	for _, c := range s.calls {
-		c.stop(errClosing)
-	}
-	s.mu.Unlock()
-	s.backgrounds.Close()
-	if already {
-		return nil
-	}
-	close(s.closed)
-	ended := make(chan struct{})
-	go func() {
-		s.servers.Close()
-		s.running.Wait()
-		s.backgrounds.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-		return errors.Join(s.ledger.Close(), s.files.Close())
-	case <-ctx.Done():
-		return fmt.Errorf("tool host: calls are still being killed: %w", context.Cause(ctx))
-	}
-}

@@ -10,6 +10,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/calls"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 )
@@ -52,7 +53,7 @@ func TestMergeBringsAllChanges(t *testing.T) {
 	if disk.Exists(filepath.Join(h.dir, "gone")) || disk.Exists(dir) {
 		t.Error("a folder without files, or the merged worktree, is left")
 	}
-	h.ledger = ledger.NewEntries(h.ledger.Ledger, 0, h.log) // as a host that does not know the call any more
+	h.calls = calls.New(ledger.NewEntries(h.ledger.Ledger, 0, h.log), h.log) // as a host that does not know the call any more
 	if again := h.execute(req); again.GetResult() != resp.GetResult() {
 		t.Errorf("the same call again: %q", again.GetResult())
 	}

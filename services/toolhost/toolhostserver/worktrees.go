@@ -3,11 +3,11 @@ package toolhostserver
 import (
 	"context"
 	"errors"
-	"path/filepath"
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/calls"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
@@ -53,25 +53,13 @@ func (s *Server) EndWorktree(ctx context.Context, req *harnessv1.EndWorktreeRequ
 	})
 }
 
-// isBusy reports whether a call runs in a workspace.
-func (s *Server) isBusy(dir string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.calls {
-		if filepath.Clean(c.workspace) == dir {
-			return true
-		}
-	}
-	return false
-}
-
 // mergeWorktree merges the worktree of a run that a call of this run started.
-func (s *Server) mergeWorktree(ctx context.Context, w *workspace.Workspace, j *job, parentSequence uint64, run string) tools.Result {
+func (s *Server) mergeWorktree(ctx context.Context, w *workspace.Workspace, j *calls.Job, parentSequence uint64, run string) tools.Result {
 	if ledger.CheckName("run", run) != nil {
 		return tools.Failed("run must be the id of a run.")
 	}
 	r := s.worktrees.Merge(ctx, worktree.MergeRequest{
-		Namespace: j.namespace, Parent: j.runID, ParentSequence: parentSequence, Call: j.id, Run: run, Workspace: w.Dir, Refuse: w.Refuse,
+		Namespace: j.Namespace, Parent: j.RunID, ParentSequence: parentSequence, Call: j.ID, Run: run, Workspace: w.Dir, Refuse: w.Refuse,
 	})
 	if r.Failed {
 		return tools.Failed(r.Text)
@@ -82,36 +70,14 @@ func (s *Server) mergeWorktree(ctx context.Context, w *workspace.Workspace, j *j
 // detached runs f to its end, whatever becomes of ctx, unless the host closes. It returns the cause of the
 // end of ctx if that is first.
 func (s *Server) detached(ctx context.Context, f func(context.Context) error) error {
-	s.mu.Lock()
-	if s.closing || s.draining {
-		s.mu.Unlock()
-		return toolhost.NotStarted(toolhost.Closing, nil)
-	}
-	ended := make(chan error, 1)
-	s.running.Go(func() {
-		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), worktree.Limit, errTimeout)
-		defer cancel()
-		s.running.Go(func() {
-			select {
-			case <-s.closed:
-				cancel()
-			case <-ctx.Done():
-			}
-		})
-		ended <- f(ctx)
+	return s.calls.Detach(ctx, worktree.Limit, func(ctx context.Context) error {
+		err := f(ctx)
+		var problem worktree.Problem
+		var field *fault.FieldError
+		switch {
+		case err == nil, errors.As(err, &problem), errors.As(err, &field):
+			return err
+		}
+		return toolhost.Unavailable("the worktree: "+disk.Reason(err), err)
 	})
-	s.mu.Unlock()
-	var err error
-	select {
-	case err = <-ended:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	var problem worktree.Problem
-	var field *fault.FieldError
-	switch {
-	case err == nil, errors.As(err, &problem), errors.As(err, &field):
-		return err
-	}
-	return toolhost.Unavailable("the worktree: "+disk.Reason(err), err)
 }

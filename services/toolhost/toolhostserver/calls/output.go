@@ -1,4 +1,4 @@
-package toolhostserver
+package calls
 
 import (
 	"context"
@@ -14,18 +14,19 @@ import (
 // maxOutputWait bounds how long a request for the output of a call waits.
 const maxOutputWait = 30 * time.Second
 
-// callOutput has the newest output of the command of a call. Many goroutines may use it.
-type callOutput struct {
+// Output has the newest output of the command of a call. Many goroutines may use it.
+type Output struct {
 	mu     sync.Mutex
 	recent toolhost.Recent
 	// grown is closed when there is more output, and replaced.
 	grown chan struct{}
 }
 
-func newCallOutput() *callOutput { return &callOutput{grown: make(chan struct{})} }
+// NewOutput returns an Output without anything.
+func NewOutput() *Output { return &Output{grown: make(chan struct{})} }
 
 // Write appends p; it never fails.
-func (o *callOutput) Write(p []byte) (int, error) {
+func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	_, _ = o.recent.Write(p)
@@ -35,15 +36,15 @@ func (o *callOutput) Write(p []byte) (int, error) {
 }
 
 // after returns the output after an offset, and what is closed when there is more.
-func (o *callOutput) after(offset uint64) (from uint64, text string, grown <-chan struct{}) {
+func (o *Output) after(offset uint64) (from uint64, text string, grown <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	from, text = o.recent.After(offset)
 	return from, text, o.grown
 }
 
-// ReadCallOutput returns what the command of a running call has printed.
-func (s *Server) ReadCallOutput(ctx context.Context, req *harnessv1.ReadCallOutputRequest) (*harnessv1.ReadCallOutputResponse, error) {
+// ReadOutput returns what the command of a running call has printed.
+func (s *Calls) ReadOutput(ctx context.Context, req *harnessv1.ReadCallOutputRequest) (*harnessv1.ReadCallOutputResponse, error) {
 	run, err := ledger.RunKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence())
 	if err != nil {
 		return nil, err
@@ -63,7 +64,7 @@ func (s *Server) ReadCallOutput(ctx context.Context, req *harnessv1.ReadCallOutp
 	timer := time.NewTimer(req.GetWait().AsDuration())
 	defer timer.Stop()
 	for {
-		from, text, grown := c.output.after(req.GetOffset())
+		from, text, grown := c.Output.after(req.GetOffset())
 		resp := &harnessv1.ReadCallOutputResponse{Offset: from, Text: text, Running: true}
 		if text != "" {
 			return resp, nil

@@ -1,0 +1,160 @@
+package calls
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
+)
+
+// Run runs the job, unless it ran before, and waits for its end. The end of ctx ends
+// only the waiting.
+func (s *Calls) Run(ctx context.Context, j *Job) (ledger.Response, error) {
+	c, resp, err := s.admit(ctx, j)
+	if c == nil {
+		return resp, err
+	}
+	select {
+	case <-c.done:
+		return c.resp, c.err
+	case <-ctx.Done():
+		return nil, ctx.Err() // the call continues
+	}
+}
+
+// admit returns the running call to wait for, or the response if there is no need to wait.
+func (s *Calls) admit(ctx context.Context, j *Job) (*call, ledger.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, err := s.statusToStart(j.Key)
+	if err != nil {
+		return nil, nil, err
+	}
+	switch toolhost.Admit(known.State, j.Facts) {
+	case toolhost.Join:
+		return known.call, nil, nil
+	case toolhost.Replay:
+		return nil, known.Response, nil
+	case toolhost.ReturnCancelled:
+		return nil, noResult(j.Key, harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED, 0), nil
+	case toolhost.Start:
+		if s.draining {
+			return nil, nil, toolhost.NotStarted(toolhost.Closing, nil)
+		}
+		if resp := j.Reject(); resp != nil {
+			return nil, resp, nil
+		}
+		return s.start(ctx, j), nil, nil
+	case toolhost.ReturnUnknown:
+	}
+	return nil, noResult(j.Key, harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN, 0), nil
+}
+
+// start runs the job in a goroutine. The caller has locked mu.
+func (s *Calls) start(ctx context.Context, j *Job) *call {
+	ctx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	c := &call{Job: j, stop: stop, done: make(chan struct{})}
+	s.calls[j.Key] = c
+	s.running.Go(func() {
+		defer stop(nil)
+		s.run(ctx, c)
+	})
+	return c
+}
+
+// run stores the mark of a call, runs it, stores its end and then closes done.
+func (s *Calls) run(ctx context.Context, c *call) {
+	defer func() {
+		s.mu.Lock()
+		delete(s.calls, c.Key)
+		s.mu.Unlock()
+		close(c.done)
+	}()
+	c.Prepare(ctx, c.Workspace)
+	watch, err := s.watch(c)
+	if err != nil {
+		c.err = toolhost.NotStarted("the tool host cannot store what git runs programs by; nothing was run", err)
+		return
+	}
+	if !c.Facts.Idempotent {
+		if err := s.entries.StoreRunning(c.Key); err != nil {
+			s.log.Error("call not run: its mark could not be stored", "error", err,
+				"namespace", c.Namespace, "run", c.RunID, "call", c.ID)
+			c.err = toolhost.NotStarted("the ledger cannot be written; nothing was run", err)
+			_ = watch.End()
+			return
+		}
+		failpoint.Hit(role, "marked")
+	}
+	begin := time.Now()
+	e := Effect{Interrupted: true}
+	if ctx.Err() == nil {
+		e = c.Execute(ctx, watch)
+		failpoint.Hit(role, "performed")
+	}
+	addNote(e.Response, watch.End())
+	s.end(c, e, context.Cause(ctx), time.Since(begin))
+}
+
+// end decides and stores how a call ended.
+func (s *Calls) end(c *call, e Effect, cause error, duration time.Duration) {
+	if e.Interrupted {
+		switch {
+		case errors.Is(cause, errClosing):
+			// The mark remains, so the next host returns UNKNOWN.
+			c.err = toolhost.Unavailable("the tool host closed while the call ran; send the request again", cause)
+			return
+		case errors.Is(cause, errCancelled):
+			c.resp = noResult(c.Key, harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED, duration)
+			s.entries.SetPending(c.Key, toolhost.Killed)
+			_ = s.entries.StoreTombstone(c.Key, toolhost.Killed) // CancelTools tries again
+			return
+		}
+	}
+	c.resp = e.Response
+	if c.Facts.Idempotent {
+		s.entries.KeepResult(c.Key, c.resp)
+		if err := s.entries.StoreChanges(c.Run, e.Changed); err != nil {
+			s.log.Error("changes of a call could not be stored", "error", err, "namespace", c.Namespace, "run", c.RunID, "call", c.ID)
+		}
+	} else if err := s.entries.StoreResult(c.Key, c.resp, c.Run, e.Changed); err != nil {
+		// This process still returns the result. A later one finds the mark without
+		// a result and returns UNKNOWN, so the call never runs again.
+		s.log.Error("result of a call could not be stored", "error", err, "outcome", c.resp.GetOutcome())
+		s.entries.KeepResult(c.Key, c.resp)
+		return
+	}
+	failpoint.Hit(role, "stored")
+}
+
+// watch starts to guard the repositories of a call's workspace. A workspace that cannot be
+// opened has none; the call finds that out. The error means that the snapshot cannot be
+// stored.
+func (s *Calls) watch(c *call) (*guard.Watch, error) {
+	if c.Job.Watch == nil {
+		return nil, nil //nolint:nilnil // a nil Watch guards nothing
+	}
+	w, err := c.Job.Watch(c.Workspace)
+	if errors.Is(err, guard.ErrWorkspace) {
+		return nil, nil //nolint:nilnil // as above
+	}
+	return w, err
+}
+
+// addNote adds what was put back to the response of a call.
+func addNote(r ledger.Response, note string) {
+	if note == "" {
+		return
+	}
+	switch r := r.(type) {
+	case *harnessv1.ExecuteToolResponse:
+		r.Result = toolhost.AppendLine(r.GetResult(), note)
+	case *harnessv1.CheckCommandResponse:
+		r.ErrorOutput = toolhost.AppendLine(r.GetErrorOutput(), note)
+	}
+}
