@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/supervisor"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/supervisor"
 	"github.com/harnessmesh/harnessmesh/test/sandbox/job"
 	"github.com/harnessmesh/harnessmesh/test/sandbox/wayout"
 )

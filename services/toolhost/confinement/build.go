@@ -10,7 +10,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/supervisor"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/supervisor"
 )
 
 // Machine is what the tool host has found out about its machine.

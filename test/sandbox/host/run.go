@@ -18,7 +18,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/confinement"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/supervisor"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/supervisor"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 	"github.com/harnessmesh/harnessmesh/test/sandbox/job"
 	"github.com/harnessmesh/harnessmesh/test/sandbox/wayout"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/supervisor"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/supervisor"
 )
 
 // ancestor describes a process of the peer's line.

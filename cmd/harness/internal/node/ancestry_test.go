@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/supervisor"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/supervisor"
 )
 
 // TestProcessesOfRunsAreRecognisedByTheirLine: 1 is init, 10 a terminal, 20 the node, 30

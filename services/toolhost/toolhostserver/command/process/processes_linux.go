@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/supervisor"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/supervisor"
 )
 
 // marked lists the processes with a matching mark in their environment, and all their

@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/supervisor"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/supervisor"
 )
 
 // Run runs a command under a supervisor and returns when all its processes are dead.
