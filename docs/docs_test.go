@@ -91,12 +91,14 @@ func rows(t *testing.T, text, header string) []string {
 	return names
 }
 
-// TestArchitectureHasEveryRoom: each folder of pkg has its row, and each row its folder.
+// TestArchitectureHasEveryRoom: each folder of pkg, of services and of the tool host has its row, and each row its
+// folder.
 func TestArchitectureHasEveryRoom(t *testing.T) {
 	text := page(t, "architecture.md")
 	for _, c := range []struct{ folder, header string }{
 		{"../pkg", "| room of `pkg/` |"},
 		{"../services", "| room of `services/` |"},
+		{"../services/toolhost/toolhostserver", "| room of `services/toolhost/toolhostserver/` |"},
 	} {
 		named := rows(t, text, c.header)
 		entries, err := os.ReadDir(c.folder)
