@@ -103,7 +103,7 @@ func (c Cancellation) NeedsFormer() bool {
 }
 
 // Finish returns when all calls are dead and their tombstones are stored, and adds each to the
-// list of the response that tells how it ended. When ctx ends first, the killing continues.
+// list of the response for its end. When ctx ends first, the killing continues.
 func (c Cancellation) Finish(ctx context.Context, resp *harnessv1.CancelToolsResponse) error {
 	var failure error
 	for _, part := range c.plan {

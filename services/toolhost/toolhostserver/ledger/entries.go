@@ -7,7 +7,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 )
 
-// Entries are the entries of a ledger with what only this process knows of them: tombstones
+// Entries are the entries of a ledger, with facts that only this process knows: tombstones
 // that could not be stored yet, and results that are not in the ledger. An entry has one
 // meaning for this process even while the ledger cannot be written. Many goroutines may use
 // it.
@@ -50,7 +50,7 @@ func (e *Entries) KeepResult(key string, resp Response) {
 	e.results.add(key, resp)
 }
 
-// ReadEnd returns the entry of what does not run in this process and has no pending
+// ReadEnd returns the entry of a call that does not run in this process and has no pending
 // tombstone. The error is UNAVAILABLE.
 func (e *Entries) ReadEnd(key string) (Entry, error) {
 	e.mu.Lock()
@@ -79,5 +79,5 @@ func (e *Entries) StoreTombstone(key string, f toolhost.Fate) error {
 	return nil
 }
 
-// Unreadable returns the error for a request that needs what could not be read.
+// Unreadable returns the error for a request that needs an entry which could not be read.
 func Unreadable(cause error) error { return toolhost.Unavailable("the ledger cannot be read", cause) }

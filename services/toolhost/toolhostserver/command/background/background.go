@@ -192,7 +192,7 @@ func (s *Commands) state(run string, c *harnessv1.BackgroundCommand) (*harnessv1
 	return state, known.State, nil
 }
 
-// entry returns the entry of what is not alive. The caller has locked mu.
+// entry returns the entry of a command that is not alive. The caller has locked mu.
 func (s *Commands) entry(key string) (ledger.Entry, error) {
 	if s.closing {
 		return ledger.Entry{}, toolhost.Unavailable(toolhost.Closing, nil)
