@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Lints protobuf, Go, the language of all texts, the files at the root, the waits of tests and
-# the writers of the state of a run. Each linter runs, also after one that failed.
+# Lints protobuf, Go, the language of all texts, the files at the root, the waits of tests,
+# the writers of the state of a run and what only tests use. Each linter runs, also after one that failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 buf=$(tools/install.sh tools)/buf
@@ -15,6 +15,7 @@ tools/root.sh || failed=1
 go -C tools run ./language check || failed=1
 go -C tools run ./waits || failed=1
 go -C tools run ./owners || failed=1
+go -C tools run ./testonly || failed=1
 "$golangci" run ./... || failed=1
 # Separate modules, so that the product does not depend on what they need.
 for module in tools deploy/observe deploy/k8s/verify; do

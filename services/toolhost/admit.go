@@ -30,9 +30,6 @@ const (
 	Orphaned State = 5
 )
 
-// States lists all states.
-var States = []State{Absent, Running, Done, Cancelled, Forgotten, Orphaned}
-
 // String returns the name of the state.
 func (s State) String() string {
 	switch s {

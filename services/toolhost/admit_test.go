@@ -8,7 +8,7 @@ import (
 var calls = []Call{{}, {Idempotent: true}, {ForeignLedger: true}, {Idempotent: true, ForeignLedger: true}}
 
 func TestAdmitIsTotalAndSafe(t *testing.T) {
-	for _, s := range append(States, State(77)) {
+	for _, s := range append(states, State(77)) {
 		for _, c := range calls {
 			got := Admit(s, c)
 			if got < Start || got > ReturnCancelled {
@@ -50,7 +50,7 @@ func TestAdmit(t *testing.T) {
 }
 
 func TestStatesHaveNames(t *testing.T) {
-	for _, s := range States {
+	for _, s := range states {
 		if strings.HasPrefix(s.String(), "State(") {
 			t.Errorf("state %d has no name", s)
 		}

@@ -14,10 +14,13 @@ const (
 	notKnown = harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN
 )
 
+// states are all states.
+var states = []State{Absent, Running, Done, Cancelled, Forgotten, Orphaned}
+
 // A background command that this host does not run has ended, whatever its entry is; only
 // one that ended by itself has an end that is known, and only one that was killed was.
 func TestBackgroundOutcomeIsTotal(t *testing.T) {
-	for _, s := range append(States, State(77)) {
+	for _, s := range append(states, State(77)) {
 		for _, f := range []Fate{Unstarted, Killed, Unknown, Fate(77)} {
 			want := notKnown
 			switch {

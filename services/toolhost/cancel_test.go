@@ -3,7 +3,7 @@ package toolhost
 import "testing"
 
 func TestCancelIsTotalAndSafe(t *testing.T) {
-	for _, s := range append(States, State(77)) {
+	for _, s := range append(states, State(77)) {
 		for _, f := range []Fate{Unstarted, Killed, Unknown, Fate(77)} {
 			for _, c := range calls {
 				got := Cancel(s, f, c)

@@ -9,7 +9,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/turn/hookpoint"
-	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
 )
 
 // close makes the outcome of the turn, and fires after_step.
@@ -52,12 +51,6 @@ func (c *completion) afterStep(e hook.Effects) {
 		ended.Error = &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, Message: e.Abort}
 		c.draft.Step.To = workflow.StopDecision
 	}
-}
-
-// Finish returns the record of a call's end without subscribers.
-func Finish(s *harnessv1.Snapshot, p *Progress, c toolcall.Call, r *harnessv1.ExecuteToolResponse) (*harnessv1.Journal, []*harnessv1.Message, []*harnessv1.Event) {
-	d := p.finished(&State{Snapshot: s}, c, r, hook.Effects{})
-	return d.Entry, d.Appended, d.Events
 }
 
 // Complete ends a turn. s is the step's snapshot with the journal's messages
