@@ -29,7 +29,8 @@ func (s *Server) InspectWorkspace(ctx context.Context, req *harnessv1.InspectWor
 	for _, path := range paths {
 		changed[path] = true
 	}
-	resp := &harnessv1.InspectWorkspaceResponse{Previews: tools.Previews(func() (*workspace.Workspace, error) { return s.files.Open(req.GetWorkspace()) }, s.config.Limits, req.GetProposed())}
+	open := func() (*workspace.Workspace, error) { return s.files.Open(req.GetWorkspace()) }
+	resp := &harnessv1.InspectWorkspaceResponse{Previews: tools.Previews(open, s.config.Limits, req.GetProposed())}
 	if resp.Background, err = s.backgrounds.States(run, req.GetBackground()); err != nil {
 		return nil, err
 	}
