@@ -25,7 +25,7 @@ type Cache struct {
 
 // Load returns the definition of the run that a snapshot belongs to. The oldest runs
 // have tool rules in the snapshot and no definition.
-func (c *Cache) Load(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot) (*Definition, error) {
+func (c *Cache) Load(ctx context.Context, run runlog.Run, s runstate.DefinitionFields) (*Definition, error) {
 	d, task := s.GetDefinition(), s.GetTaskContract()
 	if d == nil && len(s.GetToolRules()) > 0 {
 		d = &harnessv1.Definition{Tools: s.GetToolRules()}

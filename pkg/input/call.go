@@ -151,7 +151,7 @@ func answeredBefore(items []*harnessv1.InboxItem, callID string, approval bool) 
 }
 
 // awaited returns the call with an id that waits for an answer from outside; nil if none does.
-func awaited(s *harnessv1.Snapshot, callID string) *harnessv1.PendingCall {
+func awaited(s runstate.SharedFields, callID string) *harnessv1.PendingCall {
 	for _, c := range runstate.AwaitedCalls(s) {
 		if c.GetCallId() == callID {
 			return c

@@ -1,7 +1,6 @@
 package input
 
 import (
-	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
@@ -18,7 +17,7 @@ func (s State) cancel() (Admission, error) {
 }
 
 // RecheckCancel returns why the run refuses a cancel.
-func RecheckCancel(s *harnessv1.Snapshot) (refusal string) {
+func RecheckCancel(s runstate.SharedFields) (refusal string) {
 	if runstate.Ended(s) {
 		return hasEnded
 	}

@@ -28,7 +28,7 @@ func (s State) feedback() (Admission, error) {
 }
 
 // RecheckFeedback returns why the run refuses feedback.
-func RecheckFeedback(s *harnessv1.Snapshot, f *harnessv1.Feedback) (refusal string) {
+func RecheckFeedback(s runstate.SharedFields, f *harnessv1.Feedback) (refusal string) {
 	switch {
 	case !runstate.Ended(s):
 		return "the run has not ended"

@@ -1,7 +1,6 @@
 package input
 
 import (
-	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
@@ -15,7 +14,7 @@ func (s State) steer() (Admission, error) {
 }
 
 // RecheckReplan returns why the run refuses a request for another plan.
-func RecheckReplan(s *harnessv1.Snapshot) (refusal string) {
+func RecheckReplan(s runstate.SharedFields) (refusal string) {
 	if runstate.Ended(s) {
 		return hasEnded
 	}

@@ -72,7 +72,7 @@ func RecheckResume(s *harnessv1.Snapshot, r *harnessv1.Resume, noApprovals bool,
 }
 
 // reviews reports whether a call waits for a review. A resume approves it.
-func reviews(s *harnessv1.Snapshot) bool {
+func reviews(s runstate.SharedFields) bool {
 	return slices.ContainsFunc(runstate.AwaitedCalls(s), func(c *harnessv1.PendingCall) bool { return c.GetKind() == runstate.KindReview })
 }
 

@@ -67,7 +67,7 @@ func reached(name string, limit, used float64) *harnessv1.BudgetWarn {
 }
 
 // RunsUsed returns how many runs of sub-agents the segment has started, at all levels below.
-func RunsUsed(s *harnessv1.Snapshot) uint32 {
+func RunsUsed(s RuleFields) uint32 {
 	return s.GetSpent().GetRuns() - min(s.GetSpent().GetRuns(), s.GetSpent().GetRunsBeforeSegment())
 }
 
@@ -94,7 +94,7 @@ func WallClockDeadline(s *harnessv1.Snapshot) (deadline time.Time, ok bool) {
 
 // ActiveTime returns the time that the run was running until now. Parked time does
 // not count.
-func ActiveTime(s *harnessv1.Snapshot, now time.Time) time.Duration {
+func ActiveTime(s RuleFields, now time.Time) time.Duration {
 	active := s.GetSpent().GetActive().AsDuration()
 	if since := s.GetRunningSince(); since != nil {
 		active += max(now.Sub(since.AsTime()), 0)
@@ -152,7 +152,7 @@ func ExtendBudgets(s *harnessv1.Snapshot, b *harnessv1.Budgets) {
 }
 
 // BudgetsWith returns the budgets of s as ExtendBudgets would leave them.
-func BudgetsWith(s *harnessv1.Snapshot, b *harnessv1.Budgets) *harnessv1.Budgets {
+func BudgetsWith(s DefinitionFields, b *harnessv1.Budgets) *harnessv1.Budgets {
 	with := &harnessv1.Snapshot{Config: &harnessv1.LoopConfig{Budgets: proto.CloneOf(s.GetConfig().GetBudgets())}}
 	if with.GetConfig().GetBudgets() == nil {
 		with.Config.Budgets = &harnessv1.Budgets{}
@@ -163,7 +163,7 @@ func BudgetsWith(s *harnessv1.Snapshot, b *harnessv1.Budgets) *harnessv1.Budgets
 
 // InsufficientBudget returns the first budget in b that the segment has used up at
 // now, so that a run with it would park again immediately; nil if there is none.
-func InsufficientBudget(s *harnessv1.Snapshot, b *harnessv1.Budgets, now time.Time) *harnessv1.BudgetWarn {
+func InsufficientBudget(s RuleFields, b *harnessv1.Budgets, now time.Time) *harnessv1.BudgetWarn {
 	if b == nil {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 
 // Compacts reports whether the window of a run is compacted: compaction is switched on and
 // its executor is in the run's cycle.
-func Compacts(s *harnessv1.Snapshot) bool {
+func Compacts(s DefinitionFields) bool {
 	return s.GetConfig().GetContext().GetCompaction() && slices.Contains(workflow.Of(s.GetWorkflow()), workflow.Compaction)
 }
 

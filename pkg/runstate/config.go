@@ -242,7 +242,7 @@ func DisableHooks(s *harnessv1.Snapshot) {
 }
 
 // Mode returns the mode of work, mode.Execute by default.
-func Mode(s *harnessv1.Snapshot) string {
+func Mode(s DefinitionFields) string {
 	if s.GetParent().GetPlans() {
 		return mode.Plan
 	}

@@ -17,13 +17,13 @@ const rememberedInputs = 256
 const maxGrants = 64
 
 // Answered reports whether a call was already answered from outside.
-func Answered(s *harnessv1.Snapshot, callID string) bool {
+func Answered(s InboxFields, callID string) bool {
 	return slices.Contains(s.GetAnsweredCalls(), runlog.HashID(callID))
 }
 
 // AnsweredBy reports whether the inbox item itemID is one that answered a call; a call whose
 // server asks more than once has several. known is false if the snapshot remembers none.
-func AnsweredBy(s *harnessv1.Snapshot, callID, itemID string) (by, known bool) {
+func AnsweredBy(s InboxFields, callID, itemID string) (by, known bool) {
 	missing := len(s.GetAnsweredCalls()) - len(s.GetAnsweredBy()) // of snapshots without answered_by
 	for i, call := range s.GetAnsweredCalls() {
 		if call == runlog.HashID(callID) && i >= missing {
@@ -45,7 +45,7 @@ func RecordAnswer(s *harnessv1.Snapshot, callID, itemID string) {
 }
 
 // Decided reports whether a call was allowed, refused or answered from outside.
-func Decided(s *harnessv1.Snapshot, callID string) bool {
+func Decided(s InboxFields, callID string) bool {
 	return Answered(s, callID) || Answered(s, approvalKey(callID))
 }
 
@@ -60,7 +60,7 @@ func RecordDecision(s *harnessv1.Snapshot, call *harnessv1.PendingCall, d harnes
 }
 
 // DecidedBy is AnsweredBy for an approval.
-func DecidedBy(s *harnessv1.Snapshot, callID, itemID string) (by, known bool) {
+func DecidedBy(s InboxFields, callID, itemID string) (by, known bool) {
 	if by, known := AnsweredBy(s, approvalKey(callID), itemID); known {
 		return by, known
 	}
@@ -72,7 +72,7 @@ func DecidedBy(s *harnessv1.Snapshot, callID, itemID string) (by, known bool) {
 func approvalKey(callID string) string { return "approval/" + callID }
 
 // Drained reports whether an inbox item was already taken in.
-func Drained(s *harnessv1.Snapshot, itemID string) bool {
+func Drained(s InboxFields, itemID string) bool {
 	return slices.Contains(s.GetDrainedItems(), runlog.HashID(itemID))
 }
 

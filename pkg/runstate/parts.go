@@ -230,7 +230,7 @@ func load[T storable](p *Parts, part T, get func(*harnessv1.BlobRef) ([]byte, er
 
 // HasPackedLedgers reports whether s holds a reference instead of its work items or
 // its coverage.
-func HasPackedLedgers(s *harnessv1.Snapshot) bool {
+func HasPackedLedgers(s SharedFields) bool {
 	return s.GetWorkItemLedger() != nil && isPacked(s.GetWorkItemLedger()) || s.GetCoverageLedger() != nil && isPacked(s.GetCoverageLedger())
 }
 

@@ -49,7 +49,7 @@ func PendingKind(d harnessv1.CallDisposition) string {
 
 // AnswerDeadline returns when a pending call of a kind expires that starts to wait
 // at now.
-func AnswerDeadline(s *harnessv1.Snapshot, kind string, now time.Time) *timestamppb.Timestamp {
+func AnswerDeadline(s DefinitionFields, kind string, now time.Time) *timestamppb.Timestamp {
 	if kind == KindAgent {
 		return nil // its definition may set one
 	}
@@ -90,7 +90,7 @@ func FirstDeadline(s *harnessv1.Snapshot) *timestamppb.Timestamp {
 
 // AwaitReason returns the stop reason of a run that is parked for answers; nil if
 // it awaits none.
-func AwaitReason(s *harnessv1.Snapshot, turn uint32) *harnessv1.StopReason {
+func AwaitReason(s SharedFields, turn uint32) *harnessv1.StopReason {
 	pending := AwaitedCalls(s)
 	if len(pending) == 0 {
 		return nil
@@ -122,16 +122,16 @@ func AwaitReason(s *harnessv1.Snapshot, turn uint32) *harnessv1.StopReason {
 func passes(kind string) bool { return kind == KindWait || kind == KindAgent }
 
 // AwaitedCalls returns the pending calls that wait for an answer from outside.
-func AwaitedCalls(s *harnessv1.Snapshot) []*harnessv1.PendingCall {
+func AwaitedCalls(s SharedFields) []*harnessv1.PendingCall {
 	return pendingOf(s, harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL)
 }
 
 // ApprovedCalls returns the pending calls that were approved and have not run.
-func ApprovedCalls(s *harnessv1.Snapshot) []*harnessv1.PendingCall {
+func ApprovedCalls(s SharedFields) []*harnessv1.PendingCall {
 	return pendingOf(s, harnessv1.PendingClass_PENDING_CLASS_APPROVED)
 }
 
-func pendingOf(s *harnessv1.Snapshot, class harnessv1.PendingClass) []*harnessv1.PendingCall {
+func pendingOf(s SharedFields, class harnessv1.PendingClass) []*harnessv1.PendingCall {
 	var calls []*harnessv1.PendingCall
 	for _, c := range s.GetPendingToolCalls() {
 		if c.GetClass() == class {

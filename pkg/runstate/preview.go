@@ -13,7 +13,7 @@ import (
 
 // Preview returns the preview for a person of a call of a run that waits for an approval or
 // a review. proposed has the changes that the call would make, as the tool host has found; may be nil.
-func Preview(s *harnessv1.Snapshot, call *harnessv1.PendingCall, proposed *harnessv1.CallPreview) *harnessv1.CallPreview {
+func Preview(s DefinitionFields, call *harnessv1.PendingCall, proposed *harnessv1.CallPreview) *harnessv1.CallPreview {
 	p := &harnessv1.CallPreview{Files: proposed.GetFiles(), Note: proposed.GetNote()}
 	if level := call.GetSandboxLevel(); level != sandbox.Auto {
 		p.Command = commandPreview(s, level, call.GetSandboxHosts())
@@ -22,7 +22,7 @@ func Preview(s *harnessv1.Snapshot, call *harnessv1.PendingCall, proposed *harne
 	return p
 }
 
-func commandPreview(s *harnessv1.Snapshot, level harnessv1.SandboxLevel, hosts []string) *harnessv1.CommandPreview {
+func commandPreview(s DefinitionFields, level harnessv1.SandboxLevel, hosts []string) *harnessv1.CommandPreview {
 	c := &harnessv1.CommandPreview{Directory: s.GetWorkspace(), Level: level, Network: harnessv1.SandboxNetworkMode_SANDBOX_NETWORK_MODE_NONE}
 	network := s.GetConfig().GetSandbox().GetNetwork()
 	if network.GetMode() != harnessv1.SandboxNetworkMode_SANDBOX_NETWORK_MODE_UNSPECIFIED {

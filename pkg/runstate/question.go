@@ -62,7 +62,7 @@ func Held(c *harnessv1.PendingCall) bool { return c.GetQuestion().GetLedgerId() 
 const KeyHeld = "held:"
 
 // HeldCall returns the held call of a snapshot whose observation has a key; nil if there is none.
-func HeldCall(s *harnessv1.Snapshot, key string) *harnessv1.PendingCall {
+func HeldCall(s SharedFields, key string) *harnessv1.PendingCall {
 	for _, c := range s.GetPendingToolCalls() {
 		if Held(c) && KeyHeld+AnswerKey(c) == key {
 			return c

@@ -35,10 +35,10 @@ func Result(s *harnessv1.Snapshot, now time.Time) *harnessv1.HarnessResult {
 }
 
 // Ended reports whether the run has ended.
-func Ended(s *harnessv1.Snapshot) bool { return s.GetPhase() == done }
+func Ended(s SharedFields) bool { return s.GetPhase() == done }
 
 // Expired reports whether the run was deleted. No record follows.
-func Expired(s *harnessv1.Snapshot) bool { return s.GetExpireTime() != nil }
+func Expired(s RuleFields) bool { return s.GetExpireTime() != nil }
 
 // Resumable reports whether a resume reopens an ended run: one that was cancelled, or one
 // that the harness put aside as poison. With another model it also reopens one that its
@@ -55,7 +55,7 @@ func Resumable(s *harnessv1.Snapshot, withModel bool) bool {
 }
 
 // Event stamps an event with its turn and the limit of turns. It changes e.
-func Event(s *harnessv1.Snapshot, turn uint32, e *harnessv1.Event) *harnessv1.Event {
+func Event(s DefinitionFields, turn uint32, e *harnessv1.Event) *harnessv1.Event {
 	e.TurnNumber, e.MaxTurns = turn, s.GetMaxTurns()
 	return e
 }

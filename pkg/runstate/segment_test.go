@@ -126,7 +126,7 @@ func TestAppendNumbersAndWeighs(t *testing.T) {
 func TestRemembered(t *testing.T) {
 	for name, c := range map[string]struct {
 		note func(*harnessv1.Snapshot, string)
-		has  func(*harnessv1.Snapshot, string) bool
+		has  func(runstate.InboxFields, string) bool
 		held func(*harnessv1.Snapshot) []uint64
 	}{
 		"drained items":  {runstate.RecordDrained, runstate.Drained, (*harnessv1.Snapshot).GetDrainedItems},
@@ -159,7 +159,7 @@ func TestWhoAnswered(t *testing.T) {
 	runstate.RecordAnswer(s, "answered", "i1")
 	runstate.RecordDecision(s, call, harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE, "i2")
 	for _, c := range []struct {
-		ask       func(*harnessv1.Snapshot, string, string) (bool, bool)
+		ask       func(runstate.InboxFields, string, string) (bool, bool)
 		call, by  string
 		is, known bool
 	}{

@@ -80,7 +80,7 @@ func ParkClock(s *harnessv1.Snapshot, now time.Time) {
 }
 
 // delegates reports whether a run is parked while sub-agents work for it.
-func delegates(s *harnessv1.Snapshot) bool {
+func delegates(s SharedFields) bool {
 	return s.GetStopReason().GetKind() == KindAgent && s.GetStopReason().GetDetails().GetRunId() == ""
 }
 
@@ -113,7 +113,7 @@ const maxWaitText = 160
 // RecordWait records that a call waited from its beginning until now: calls before it and
 // after it are no loop, and no stall. It reports whether it did; a wait that was too short
 // counts as any other call. It changes s.
-func RecordWait(s *harnessv1.Snapshot, w *harnessv1.WaitState, now time.Time) bool {
+func RecordWait(s SharedFields, w *harnessv1.WaitState, now time.Time) bool {
 	if w.GetBeginTime() == nil || now.Sub(w.GetBeginTime().AsTime()) < minRealWait {
 		return false
 	}

@@ -63,7 +63,7 @@ func Accept(s *harnessv1.Snapshot, run runlog.Run, call *harnessv1.PendingCall, 
 }
 
 // acceptWait has a call of agent_wait wait unless all that it names has ended.
-func acceptWait(s *harnessv1.Snapshot, d *harnessv1.Delegation) *Reply {
+func acceptWait(s runstate.TreeFields, d *harnessv1.Delegation) *Reply {
 	if slices.ContainsFunc(d.GetRuns(), func(id string) bool {
 		c := FindRun(s, id)
 		return c != nil && (!Ended(c) || !c.GetTold())

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
@@ -109,7 +111,7 @@ func TaskPrompt(text, id string) (string, error) {
 
 // Request reads what a call wants, which fits the schema of its tool, in a run with a snapshot. It
 // returns nil for a call of a sub-agent with a prompt alone. The error is for the model.
-func Request(s *harnessv1.Snapshot, agents []*harnessv1.SubAgent, tool, text string) (*harnessv1.Delegation, error) {
+func Request(s runstate.TreeFields, agents []*harnessv1.SubAgent, tool, text string) (*harnessv1.Delegation, error) {
 	var a arguments
 	if err := json.Unmarshal([]byte(text), &a); err != nil {
 		return nil, err
@@ -153,7 +155,7 @@ func Request(s *harnessv1.Snapshot, agents []*harnessv1.SubAgent, tool, text str
 }
 
 // requestWait returns what a call of agent_wait waits for.
-func requestWait(s *harnessv1.Snapshot, runs []string) (*harnessv1.Delegation, error) {
+func requestWait(s runstate.TreeFields, runs []string) (*harnessv1.Delegation, error) {
 	if len(runs) == 0 {
 		for _, c := range s.GetChildren() {
 			if c.GetBackground() && !c.GetTold() {

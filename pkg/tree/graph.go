@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -117,7 +119,7 @@ func AddGraph(s *harnessv1.Snapshot, tasks []*harnessv1.GraphTask) {
 }
 
 // Opening reports whether the first turn waits for a graph.
-func Opening(s *harnessv1.Snapshot) bool {
+func Opening(s runstate.TreeFields) bool {
 	return slices.ContainsFunc(s.GetGraphs(), func(g *harnessv1.Graph) bool { return g.GetCallId() == "" })
 }
 
@@ -131,11 +133,11 @@ func childCall(g *harnessv1.Graph, taskID string) string {
 
 // TaskOf returns the task that a child works for, and its graph; nil if it works for none, or
 // none any more.
-func TaskOf(s *harnessv1.Snapshot, c *harnessv1.Child) (*harnessv1.Graph, *harnessv1.GraphTaskProgress) {
+func TaskOf(s runstate.TreeFields, c *harnessv1.Child) (*harnessv1.Graph, *harnessv1.GraphTaskProgress) {
 	return taskOf(s, c)
 }
 
-func taskOf(s *harnessv1.Snapshot, c *harnessv1.Child) (*harnessv1.Graph, *harnessv1.GraphTaskProgress) {
+func taskOf(s runstate.TreeFields, c *harnessv1.Child) (*harnessv1.Graph, *harnessv1.GraphTaskProgress) {
 	for _, g := range s.GetGraphs() {
 		for _, t := range g.GetTasks() {
 			if t.GetState() == harnessv1.GraphTaskState_GRAPH_TASK_STATE_STARTED && c.GetCallId() == childCall(g, t.GetTask().GetId()) {
@@ -249,7 +251,7 @@ func layerEnded(g *harnessv1.Graph, last uint32) *harnessv1.Event {
 func started(c *harnessv1.Child) *harnessv1.Event { return event.AgentStarted(c) }
 
 // EndTask gives the task of a child that has ended its result, which is stored for the run. It changes s.
-func EndTask(s *harnessv1.Snapshot, c *harnessv1.Child, answer *harnessv1.Content) {
+func EndTask(s runstate.TreeFields, c *harnessv1.Child, answer *harnessv1.Content) {
 	if _, t := taskOf(s, c); t != nil {
 		_, failed := ResultText(c, "")
 		endTask(t, !failed, "")

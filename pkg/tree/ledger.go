@@ -73,7 +73,7 @@ func passes(r *harnessv1.StopReason) bool {
 }
 
 // Live reports whether something below a run has been started and has not ended.
-func Live(s *harnessv1.Snapshot) bool {
+func Live(s runstate.TreeFields) bool {
 	return slices.ContainsFunc(s.GetChildren(), func(c *harnessv1.Child) bool { return !queued(c) && !Ended(c) })
 }
 
@@ -92,7 +92,7 @@ func StartedBy(c *harnessv1.Child) string { return cmp.Or(c.GetContinuedBy(), c.
 func writesShared(c *harnessv1.Child) bool { return c.GetWrites() && !c.GetWorktree() }
 
 // agentCall returns the call with an id if it waits for sub-agents; else nil.
-func agentCall(s *harnessv1.Snapshot, id string) *harnessv1.PendingCall {
+func agentCall(s runstate.SharedFields, id string) *harnessv1.PendingCall {
 	for _, call := range runstate.AwaitedCalls(s) {
 		if call.GetCallId() == id && call.GetKind() == runstate.KindAgent {
 			return call
@@ -149,7 +149,7 @@ func awaited(s *harnessv1.Snapshot) []*harnessv1.Child {
 }
 
 // ChildOf returns the child that a call waits for; nil if it waits for none, or for several.
-func ChildOf(s *harnessv1.Snapshot, callID string) *harnessv1.Child {
+func ChildOf(s runstate.TreeFields, callID string) *harnessv1.Child {
 	for _, c := range s.GetChildren() {
 		if callID != "" && CallOf(c) == callID {
 			return c
@@ -159,7 +159,7 @@ func ChildOf(s *harnessv1.Snapshot, callID string) *harnessv1.Child {
 }
 
 // Untold returns the children in the background that have ended without that the model knows.
-func Untold(s *harnessv1.Snapshot) []*harnessv1.Child {
+func Untold(s runstate.TreeFields) []*harnessv1.Child {
 	var untold []*harnessv1.Child
 	for _, c := range s.GetChildren() {
 		if c.GetBackground() && Ended(c) && !c.GetTold() {
@@ -178,13 +178,13 @@ func RecordTold(c *harnessv1.Child) {
 }
 
 // CallArguments returns the arguments of a call that waits for sub-agents; nil if there is none.
-func CallArguments(s *harnessv1.Snapshot, id string) *harnessv1.Content {
+func CallArguments(s runstate.SharedFields, id string) *harnessv1.Content {
 	return agentCall(s, id).GetArguments()
 }
 
 // InBackground returns the children in the background that have not ended, or whose end the
 // model does not know.
-func InBackground(s *harnessv1.Snapshot) []*harnessv1.Child {
+func InBackground(s runstate.TreeFields) []*harnessv1.Child {
 	var all []*harnessv1.Child
 	for _, c := range s.GetChildren() {
 		if c.GetBackground() && !c.GetTold() {

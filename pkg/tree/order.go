@@ -30,7 +30,7 @@ func order(c *harnessv1.Child, want harnessv1.ChildWant) {
 }
 
 // Stop orders all children to halt or to end. It reports whether nothing below works any more. It changes s.
-func Stop(s *harnessv1.Snapshot, want harnessv1.ChildWant) (stopped bool) {
+func Stop(s runstate.TreeFields, want harnessv1.ChildWant) (stopped bool) {
 	stopped = true
 	for _, c := range s.GetChildren() {
 		if queued(c) || Ended(c) {
@@ -83,7 +83,7 @@ func End(c *harnessv1.Child) bool {
 
 // EndOverdue orders the children in the background, and those of graphs, to end whose deadline has passed; one that has yet to be started
 // is not. It changes s.
-func EndOverdue(s *harnessv1.Snapshot, now time.Time) {
+func EndOverdue(s runstate.TreeFields, now time.Time) {
 	for _, c := range s.GetChildren() {
 		if c.GetDeadline() == nil || c.GetDeadline().AsTime().After(now) {
 			continue
@@ -121,7 +121,7 @@ func Refuse(c *harnessv1.Child) {
 
 // Due returns the children to whom the orders of a snapshot are to be sent: those that were
 // not sent, and no report has confirmed.
-func Due(s *harnessv1.Snapshot) []*harnessv1.Child {
+func Due(s runstate.TreeFields) []*harnessv1.Child {
 	var due []*harnessv1.Child
 	for _, c := range s.GetChildren() {
 		if c.GetOrder() > max(c.GetSent(), c.GetReport().GetOrder()) && !Ended(c) {
@@ -132,7 +132,7 @@ func Due(s *harnessv1.Snapshot) []*harnessv1.Child {
 }
 
 // Sent records that the due orders of a snapshot have been sent. It changes s.
-func Sent(s *harnessv1.Snapshot) {
+func Sent(s runstate.TreeFields) {
 	for _, c := range Due(s) {
 		c.Sent = c.GetOrder()
 		if c.GetWant() == harnessv1.ChildWant_CHILD_WANT_WORK {
@@ -172,7 +172,7 @@ func WasThere(c *harnessv1.Child) bool {
 }
 
 // Took reports whether a child with a snapshot has taken the newest order, or a later one.
-func Took(s *harnessv1.Snapshot, c *harnessv1.Child) bool {
+func Took(s runstate.DefinitionFields, c *harnessv1.Child) bool {
 	return s.GetParent().GetOrder() >= c.GetOrder()
 }
 

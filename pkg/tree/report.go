@@ -34,7 +34,7 @@ func ReportOf(run runlog.Run, version uint64, step *harnessv1.Step) (report *har
 }
 
 // AnswerOf returns what a run gives the one that started it: its last text, or its summary if it has written none.
-func AnswerOf(s *harnessv1.Snapshot) *harnessv1.Content {
+func AnswerOf(s runstate.SharedFields) *harnessv1.Content {
 	if a := s.GetAnswer(); a.GetBlob() != nil || strings.TrimSpace(a.GetInline()) != "" {
 		return a
 	}
@@ -65,14 +65,14 @@ func briefly(r *harnessv1.StopReason) *harnessv1.StopReason {
 }
 
 // Knows reports whether the snapshot of a parent has a report, or a later one of the same child.
-func Knows(s *harnessv1.Snapshot, r *harnessv1.ChildReport) bool {
+func Knows(s runstate.TreeFields, r *harnessv1.ChildReport) bool {
 	c := FindRun(s, r.GetRunId())
 	return c != nil && !queued(c) && c.GetReport().GetVersion() >= r.GetVersion()
 }
 
 // Expects reports whether a parent with a snapshot waits for a report of a child: it has an order that the child has not confirmed, or
 // the child works. Otherwise it need not know that the child was deleted: an order to continue it returns that.
-func Expects(s *harnessv1.Snapshot, r *harnessv1.ChildReport) bool {
+func Expects(s runstate.TreeFields, r *harnessv1.ChildReport) bool {
 	c := FindRun(s, r.GetRunId())
 	return c != nil && !Idle(c)
 }

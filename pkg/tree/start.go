@@ -17,7 +17,7 @@ import (
 // Spec returns what a child is started with. spec is that of the parent, s the parent's
 // snapshot with its definitions, and goal the prompt of the call, stored for the child. The
 // child has the parent's rules, hooks and settings, and its own definition within them.
-func Spec(spec *harnessv1.RunSpec, s *harnessv1.Snapshot, def *harnessv1.SubAgent, child *harnessv1.Child, goal *harnessv1.Content) *harnessv1.RunSpec {
+func Spec(spec *harnessv1.RunSpec, s runstate.DefinitionFields, def *harnessv1.SubAgent, child *harnessv1.Child, goal *harnessv1.Content) *harnessv1.RunSpec {
 	parent := spec.GetAgent()
 	a := &harnessv1.AgentSpec{
 		Name: def.GetName(), Instructions: def.GetInstructions(), Model: cmp.Or(def.GetModel(), s.GetModel()),
@@ -55,7 +55,7 @@ func Spec(spec *harnessv1.RunSpec, s *harnessv1.Snapshot, def *harnessv1.SubAgen
 }
 
 // ParentOf returns what a child knows of its parent, whose snapshot is s.
-func ParentOf(run runlog.Run, s *harnessv1.Snapshot, c *harnessv1.Child) *harnessv1.Parent {
+func ParentOf(run runlog.Run, s runstate.DefinitionFields, c *harnessv1.Child) *harnessv1.Parent {
 	return &harnessv1.Parent{
 		RunId: run.ID, FirstSequence: s.GetFirstSequence(), CallId: c.GetCallId(), Agent: c.GetAgent(),
 		Depth: s.GetParent().GetDepth() + 1, RootRunId: cmp.Or(s.GetParent().GetRootRunId(), run.ID), Order: 1, Worktree: c.GetWorktree(),

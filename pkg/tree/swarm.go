@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -141,7 +143,7 @@ func swarmActivated(g *harnessv1.Graph) *harnessv1.Event {
 }
 
 // SwarmCompleted returns the event of the end of a swarm. s is the snapshot with its children.
-func SwarmCompleted(s *harnessv1.Snapshot, g *harnessv1.Graph, now time.Time) *harnessv1.Event {
+func SwarmCompleted(s runstate.TreeFields, g *harnessv1.Graph, now time.Time) *harnessv1.Event {
 	cost := uint64(0)
 	for _, t := range g.GetTasks() {
 		cost += Find(s, childCall(g, t.GetTask().GetId())).GetReport().GetUsage().GetCostMicroUsd()

@@ -29,6 +29,8 @@ import (
 	"encoding/binary"
 	"strconv"
 
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -66,7 +68,7 @@ func ID(parent runlog.Run, firstSequence uint64, callID string) string {
 }
 
 // Find returns the child that a call started; nil if there is none.
-func Find(s *harnessv1.Snapshot, callID string) *harnessv1.Child {
+func Find(s runstate.TreeFields, callID string) *harnessv1.Child {
 	for _, c := range s.GetChildren() {
 		if c.GetCallId() == callID {
 			return c
@@ -76,7 +78,7 @@ func Find(s *harnessv1.Snapshot, callID string) *harnessv1.Child {
 }
 
 // FindRun returns the child with a run id; nil if there is none.
-func FindRun(s *harnessv1.Snapshot, runID string) *harnessv1.Child {
+func FindRun(s runstate.TreeFields, runID string) *harnessv1.Child {
 	for _, c := range s.GetChildren() {
 		if c.GetRunId() == runID {
 			return c

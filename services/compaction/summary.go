@@ -55,7 +55,7 @@ func ParseRequest(key string) (*harnessv1.SummaryJob, error) {
 }
 
 // Summarizer returns the model that makes the summaries of a run.
-func Summarizer(s *harnessv1.Snapshot) string {
+func Summarizer(s runstate.DefinitionFields) string {
 	if m := s.GetConfig().GetContext().GetSummarizer().GetModel(); m != "" {
 		return m
 	}

@@ -134,7 +134,7 @@ func RunOf(step runlog.Entry, version uint64) *harnessv1.Run {
 }
 
 // ChildrenOf returns the children of a run as GetRun shows them.
-func ChildrenOf(s *harnessv1.Snapshot) []*harnessv1.ChildRun {
+func ChildrenOf(s runstate.TreeFields) []*harnessv1.ChildRun {
 	var children []*harnessv1.ChildRun
 	for _, c := range s.GetChildren() {
 		r := c.GetReport()
@@ -151,7 +151,7 @@ func ChildrenOf(s *harnessv1.Snapshot) []*harnessv1.ChildRun {
 }
 
 // TracesOf returns the trace ids of a run, oldest first.
-func TracesOf(s *harnessv1.Snapshot) []string {
+func TracesOf(s runstate.RecordFields) []string {
 	var ids []string
 	for _, id := range runtrace.IDs(s.GetTrace()) {
 		ids = append(ids, id.String())
@@ -225,7 +225,7 @@ func WaitingOf(items []*harnessv1.InboxItem) []*harnessv1.WaitingInput {
 
 // Answerable returns the calls that a client may answer: those that wait, without the calls
 // of sub-agents.
-func Answerable(s *harnessv1.Snapshot) []*harnessv1.PendingCall {
+func Answerable(s runstate.SharedFields) []*harnessv1.PendingCall {
 	return answerable(runstate.AwaitedCalls(s))
 }
 

@@ -37,7 +37,7 @@ func (d *decision) applyMessage(m *harnessv1.UserMessage) error {
 
 // outOfTurns reports whether a run is parked because its segment has used up its turns or
 // tool calls, which the next segment has again.
-func outOfTurns(s *harnessv1.Snapshot) bool {
+func outOfTurns(s runstate.SharedFields) bool {
 	if s.GetStatus() != harnessv1.RunStatus_RUN_STATUS_PARKED {
 		return false
 	}

@@ -23,7 +23,7 @@ func waitKey(call *harnessv1.PendingCall) string {
 }
 
 // WaitCall returns the call that a key of waitKey names; nil if it waits no longer.
-func WaitCall(s *harnessv1.Snapshot, key string) *harnessv1.PendingCall {
+func WaitCall(s runstate.SharedFields, key string) *harnessv1.PendingCall {
 	_, id, _ := strings.Cut(strings.TrimPrefix(key, NeedWait), ":")
 	return find(runstate.AwaitedCalls(s), id)
 }

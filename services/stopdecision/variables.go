@@ -42,7 +42,7 @@ func Variables(ctx context.Context, step *harnessv1.Step, response string, text 
 }
 
 // toolUsage returns the number of calls of each tool.
-func toolUsage(s *harnessv1.Snapshot) map[string]any {
+func toolUsage(s runstate.RuleFields) map[string]any {
 	usage := map[string]any{}
 	for _, u := range s.GetToolUsage() {
 		usage[u.GetTool()] = int64(u.GetCalls())

@@ -95,5 +95,5 @@ func (p *Progress) refuseAnswer(ref string, r *model.Response) {
 	}
 }
 
-// refused is the finish reason of an answer that is a refusal.
-const refused = "content_filter"
+// refusal is the finish reason of an answer that is a refusal.
+const refusal = "content_filter"

@@ -29,7 +29,7 @@ func (p *Progress) inspects(s *State) (instructions, changes bool) {
 
 // showsInstructions reports whether the model gets the instruction files of the workspace, as
 // all runs did that have begun without the setting.
-func showsInstructions(s *harnessv1.Snapshot) bool {
+func showsInstructions(s runstate.DefinitionFields) bool {
 	prompt := s.GetConfig().GetPrompt()
 	return prompt == nil || prompt.InstructionFiles == nil || prompt.GetInstructionFiles()
 }

@@ -15,7 +15,7 @@ import (
 // inbox asks for. It is empty if none of them changes the mode. Repair refuses a change to a
 // mode that the agent does not have, so that one has no effect here either, and a run whose parent is in plan mode
 // stays in it.
-func ModeAfter(s *harnessv1.Snapshot, definition *agent.Definition, changes []string) string {
+func ModeAfter(s runstate.DefinitionFields, definition *agent.Definition, changes []string) string {
 	after := runstate.Mode(s)
 	for _, to := range changes {
 		if mode.Exists(to, definition.Modes) {

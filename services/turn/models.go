@@ -122,7 +122,7 @@ const exhausted = harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED
 
 // givenUp returns the failures after which models were given up in this step, in the order
 // of the models.
-func (p *Progress) givenUp(s *harnessv1.Snapshot) []*harnessv1.ModelRetried {
+func (p *Progress) givenUp(s runstate.DefinitionFields) []*harnessv1.ModelRetried {
 	var failures []*harnessv1.ModelRetried
 	for _, ref := range append([]string{s.GetModel()}, s.GetFallbackModels()...) {
 		if _, last := p.Tries(ref); last != nil {

@@ -12,7 +12,7 @@ import (
 
 // NewMonitor returns what reads the text of a turn after that of its attempt; nil if
 // nothing of it is to be read. Written is the text of Written.
-func NewMonitor(s *harnessv1.Snapshot, written string) *quality.Monitor {
+func NewMonitor(s runstate.SharedFields, written string) *quality.Monitor {
 	q := s.GetQuality()
 	if q == nil || q.GetAttemptChars() >= quality.MonitorChars {
 		return nil
@@ -24,7 +24,7 @@ func NewMonitor(s *harnessv1.Snapshot, written string) *quality.Monitor {
 
 // Written returns the text of the agent in the attempt before this turn, as far as the
 // monitor reads it.
-func Written(s *harnessv1.Snapshot, c *conversation.Conversation) []*harnessv1.Content {
+func Written(s runstate.SharedFields, c *conversation.Conversation) []*harnessv1.Content {
 	q := s.GetQuality()
 	if q == nil || q.GetAttemptChars() >= quality.MonitorChars {
 		return nil

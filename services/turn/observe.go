@@ -179,7 +179,7 @@ func (p *Progress) asked(s *State, now time.Time, a AskModel, event Event) bool 
 		if got.Response == nil {
 			return false
 		}
-		if got.Response.FinishReason == refused {
+		if got.Response.FinishReason == refusal {
 			p.refuseAnswer(a.Ref, got.Response)
 			return true
 		}

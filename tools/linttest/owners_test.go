@@ -67,6 +67,7 @@ func set(**v1.Turn) {}
 `
 	write(t, dir, "services/turn/shell/turn.go", "package shell"+body)
 	write(t, dir, "services/stop/stop.go", "package stop"+body+"\nfunc Count(s *v1.Snapshot) { s.Count++ }\n\nfunc Free(s *v1.Snapshot) { s.Free = true }\n")
+	write(t, dir, "services/stop/view.go", "package stop\n\nimport \""+module+"/pkg/runstate\"\n\nfunc Open(v runstate.TurnFields) { v.GetTurn().Open = true }\n")
 	write(t, dir, "services/turn/count.go", "package turn\n\nimport v1 \""+module+"/pkg/gen/harness/v1\"\n\nfunc Count(s *v1.Snapshot) { s.Count++ }\n")
 	write(t, dir, "cmd/main.go", "package main\n\nfunc main() {}\n")
 
@@ -88,6 +89,7 @@ func set(**v1.Turn) {}
 		"services/stop/stop.go:15: " + turn,
 		"services/stop/stop.go:16: " + turn,
 		"services/stop/stop.go:24: " + free,
+		"services/stop/view.go:5: " + turn,
 		"services/turn/count.go:5: " + count,
 	}
 	slices.Sort(want)

@@ -4,7 +4,7 @@
 //	owners [DIR]   reports file:line of each other assignment in a checkout, and exits 1 if there is any
 //
 // An assignment is one to the field, to a value reached through it (s.Turn.Open, s.GetTurn().Open,
-// s.Children[i]), or through a local variable that was set to that; a literal of a snapshot; and
+// s.Children[i]) or by a getter of a view, or through a local variable that was set to that; a literal of a snapshot; and
 // the address of a field. Arguments and results of functions are not followed: a write to a
 // pending call that AwaitedCalls returned is not reported. Tests and test kits may write everything.
 package main

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"strings"
 )
 
 // A write is a place that changes a field of a snapshot, or a value that is reached through it.
@@ -104,7 +105,7 @@ func (w *writer) field(x ast.Expr) string {
 		if !ok || len(x.Args) > 0 || len(sel.Sel.Name) <= 3 || sel.Sel.Name[:3] != "Get" {
 			return ""
 		}
-		if w.isSnapshot(sel.X) {
+		if w.isSnapshot(sel.X) || view(w.info.TypeOf(sel.X)) {
 			return sel.Sel.Name[3:]
 		}
 		return w.field(sel.X)
@@ -138,4 +139,14 @@ func snapshot(t types.Type) bool {
 	}
 	named, ok := types.Unalias(t).(*types.Named)
 	return ok && named.Obj().Name() == "Snapshot" && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == messages
+}
+
+// view reports whether t is the view of an owner, through which a function gets its fields.
+func view(t types.Type) bool {
+	if t == nil {
+		return false
+	}
+	named, ok := types.Unalias(t).(*types.Named)
+	return ok && types.IsInterface(named) && strings.HasSuffix(named.Obj().Name(), "Fields") &&
+		named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == module+"/"+rules
 }

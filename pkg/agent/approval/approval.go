@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
@@ -36,7 +38,7 @@ func Needed(a *harnessv1.Approval) bool { return len(a.GetRules()) > 0 || a.GetA
 
 // Tool returns the tool of a call that waits for an approval or a review, as it was when the
 // call was made; nil if the run does not know it.
-func Tool(s *harnessv1.Snapshot, call *harnessv1.PendingCall) *harnessv1.PendingTool {
+func Tool(s runstate.TurnFields, call *harnessv1.PendingCall) *harnessv1.PendingTool {
 	for _, t := range s.GetPendingTools() {
 		if t.GetName() == call.GetTool() {
 			return t

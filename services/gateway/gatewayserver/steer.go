@@ -201,7 +201,7 @@ func (s *Server) asked(ctx context.Context, run runlog.Run, snapshot *harnessv1.
 
 // question returns the question of a server that a call waits with, with its texts; nil if no such
 // question waits.
-func (s *Server) question(ctx context.Context, run runlog.Run, snapshot *harnessv1.Snapshot, callID string) (*harnessv1.ServerQuestion, error) {
+func (s *Server) question(ctx context.Context, run runlog.Run, snapshot runstate.SharedFields, callID string) (*harnessv1.ServerQuestion, error) {
 	for _, call := range runstate.AwaitedCalls(snapshot) {
 		if call.GetCallId() != callID || call.GetQuestion() == nil {
 			continue

@@ -22,7 +22,7 @@ const (
 )
 
 // Subscribed reports whether one of the topics has subscribers in a run.
-func Subscribed(s *harnessv1.Snapshot, d *agent.Definition, topics ...harnessv1.HookTopic) bool {
+func Subscribed(s runstate.DefinitionFields, d *agent.Definition, topics ...harnessv1.HookTopic) bool {
 	return s.GetConfig().GetHooks().GetEnabled() && d.Hooks.Any(topics...)
 }
 

@@ -149,14 +149,14 @@ func allTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnes
 
 // AsksUser reports whether the agent of a run may ask questions: the run is not
 // autonomous, and the policy of the agent does not deny it.
-func AsksUser(s *harnessv1.Snapshot, definition *agent.Definition) bool {
+func AsksUser(s runstate.DefinitionFields, definition *agent.Definition) bool {
 	decision, _ := definition.Policy.Decide(&harnessv1.ToolSpec{Name: harnesstool.AskUser}, "{}", policy.Exemptions{})
 	return !s.GetAutonomous() && decision != harnessv1.ToolDecision_TOOL_DECISION_DENY
 }
 
 // Waits reports whether the agent of a run has the tool wait: the run's settings allow it, and
 // the policy of the agent does not deny it.
-func Waits(s *harnessv1.Snapshot, definition *agent.Definition) bool {
+func Waits(s runstate.DefinitionFields, definition *agent.Definition) bool {
 	decision, _ := definition.Policy.Decide(&harnessv1.ToolSpec{Name: harnesstool.Wait}, "{}", policy.Exemptions{})
 	return s.GetConfig().GetTools().GetWait() && decision != harnessv1.ToolDecision_TOOL_DECISION_DENY
 }

@@ -3,6 +3,8 @@ package offer
 import (
 	"encoding/json"
 
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
@@ -11,7 +13,7 @@ import (
 )
 
 // Find answers a search of the tools of servers, in a run with the state s.
-func (o *Offer) Find(s *harnessv1.Snapshot, arguments string) string {
+func (o *Offer) Find(s runstate.DefinitionFields, arguments string) string {
 	given, err := tool.Arguments[struct {
 		Query string `json:"query"`
 	}](arguments)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -40,7 +42,7 @@ func (t *execution) publishDeltas(try uint32) func(model.Delta) {
 
 // written returns the text of what the agent has written in the attempt before this turn, as
 // much of it as the monitor reads.
-func (w *Server) written(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot, c *conversation.Conversation) (string, error) {
+func (w *Server) written(ctx context.Context, run runlog.Run, s runstate.SharedFields, c *conversation.Conversation) (string, error) {
 	var written strings.Builder
 	for _, part := range turn.Written(s, c) {
 		text, err := w.text(ctx, run, part)

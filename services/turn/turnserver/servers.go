@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -12,7 +14,7 @@ import (
 )
 
 // serverTools returns the tools of the servers of a run; nil if it has none.
-func (w *Server) serverTools(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot) (*mcptool.Index, error) {
+func (w *Server) serverTools(ctx context.Context, run runlog.Run, s runstate.DefinitionFields) (*mcptool.Index, error) {
 	if s.GetMcp() == nil {
 		return nil, nil
 	}
