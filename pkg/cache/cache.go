@@ -54,8 +54,10 @@ func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	if !ok {
 		return value, false
 	}
-	i.unlink()
-	c.link(i)
+	if c.ends.next != i {
+		i.unlink()
+		c.link(i)
+	}
 	return i.value, true
 }
 
