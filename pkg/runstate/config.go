@@ -13,10 +13,10 @@ import (
 
 // Defaults of LoopConfig.
 const (
-	DefaultMaxTurns       = 50
+	defaultMaxTurns       = 50
 	DefaultMaxToolCalls   = 300
 	defaultRuns           = 64
-	DefaultWindow         = 128_000
+	defaultWindow         = 128_000
 	defaultMaxNudges      = 2
 	defaultMaxRetries     = 3
 	defaultSoft           = 0.80
@@ -53,12 +53,12 @@ func Resolve(c *harnessv1.LoopConfig, window uint32) *harnessv1.LoopConfig {
 		r = proto.CloneOf(c)
 	}
 	if window == 0 {
-		window = DefaultWindow
+		window = defaultWindow
 	}
 	if r.Stop == nil {
 		r.Stop = &harnessv1.StopConfig{}
 	}
-	unset(&r.Stop.MaxTurns, DefaultMaxTurns)
+	unset(&r.Stop.MaxTurns, defaultMaxTurns)
 	unset(&r.Stop.RequireWorkComplete, true)
 	unset(&r.Stop.WorkCompleteMaxRetries, defaultMaxRetries)
 	unset(&r.Stop.OutputMaxRetries, defaultMaxRetries)

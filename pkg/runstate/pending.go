@@ -82,7 +82,7 @@ func FirstDeadline(s *harnessv1.Snapshot) *timestamppb.Timestamp {
 			first = d
 		}
 	}
-	if at, ok := WallClockDeadline(s); ok && (Waits(s) || delegates(s)) && (first == nil || at.Before(first.AsTime())) {
+	if at, ok := WallClockDeadline(s); ok && (waits(s) || delegates(s)) && (first == nil || at.Before(first.AsTime())) {
 		first = timestamppb.New(at)
 	}
 	return first

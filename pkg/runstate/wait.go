@@ -51,8 +51,8 @@ func CheckLater(w *harnessv1.WaitState, now time.Time) {
 	w.CheckTime = timestamppb.New(now.Add(delay))
 }
 
-// Waits reports whether a run is parked for waits alone: it continues without an input.
-func Waits(s *harnessv1.Snapshot) bool {
+// waits reports whether a run is parked for waits alone: it continues without an input.
+func waits(s *harnessv1.Snapshot) bool {
 	calls := AwaitedCalls(s)
 	for _, c := range calls {
 		if c.GetKind() != KindWait {
@@ -72,7 +72,7 @@ func IsWaiting(status harnessv1.RunStatus, reason *harnessv1.StopReason) bool {
 // ParkClock stops the clock of a run that is parked at now, unless it waits, or sub-agents work for it: that counts as
 // time spent. It changes s.
 func ParkClock(s *harnessv1.Snapshot, now time.Time) {
-	if Waits(s) || delegates(s) {
+	if waits(s) || delegates(s) {
 		StartClock(s, now)
 		return
 	}

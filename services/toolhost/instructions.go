@@ -14,11 +14,11 @@ const (
 	// InstructionBytes is the maximum size of one instruction file's text, including the
 	// line about what was cut.
 	InstructionBytes = 32 << 10
-	// AllInstructionBytes is the maximum size of the text of all instruction files.
-	AllInstructionBytes = 96 << 10
-	// MaxInstructions is the maximum number of instruction files. The farthest ones are
+	// allInstructionBytes is the maximum size of the text of all instruction files.
+	allInstructionBytes = 96 << 10
+	// maxInstructions is the maximum number of instruction files. The farthest ones are
 	// left out.
-	MaxInstructions = 16
+	maxInstructions = 16
 	// instructionNoteBytes is reserved for the line about what was cut. A path in it is
 	// clipped to a third of that.
 	instructionNoteBytes = 384
@@ -42,9 +42,9 @@ type FoundInstruction struct {
 func Instructions(found []FoundInstruction) []*harnessv1.InstructionFile {
 	var files []*harnessv1.InstructionFile
 	seen := make(map[string]bool)
-	room := AllInstructionBytes - MaxInstructions*instructionNoteBytes
+	room := allInstructionBytes - maxInstructions*instructionNoteBytes
 	for _, f := range found {
-		if len(files) == MaxInstructions {
+		if len(files) == maxInstructions {
 			break
 		}
 		if seen[f.Digest] || strings.TrimSpace(f.Head) == "" && f.Size <= int64(len(f.Head)) {

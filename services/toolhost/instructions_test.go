@@ -30,7 +30,7 @@ func TestInstructionsAreCutWithANote(t *testing.T) {
 		found = append(found, instruction(fmt.Sprintf("%sAGENTS.md", strings.Repeat("../", i)), fmt.Sprint(i)+strings.Repeat(line, 2000)))
 	}
 	files := Instructions(found)
-	if len(files) != MaxInstructions {
+	if len(files) != maxInstructions {
 		t.Fatalf("%d files", len(files))
 	}
 	all := 0
@@ -43,7 +43,7 @@ func TestInstructionsAreCutWithANote(t *testing.T) {
 			t.Errorf("%s does not say %q: …%q", f.GetPath(), note, f.GetContent()[max(0, len(f.GetContent())-100):])
 		}
 	}
-	if all > AllInstructionBytes || all < AllInstructionBytes*8/10 {
+	if all > allInstructionBytes || all < allInstructionBytes*8/10 {
 		t.Errorf("%d bytes in all", all)
 	}
 	if first := files[0].GetContent(); !strings.Contains(first, "instructions\n[Cut here: the first ") {

@@ -15,7 +15,7 @@ const SkillFile = "SKILL.md"
 
 // Bounds of skills: of a description in bytes, and of the head of a SKILL.md.
 const (
-	MaxSkillDescription = 1024
+	maxSkillDescription = 1024
 	maxSkillHead        = 16 << 10
 )
 
@@ -45,7 +45,7 @@ func ParseSkill(folder, text string) (name, description, body string, err error)
 	if !tool.ValidName(front.Name) {
 		return "", "", "", errors.New("its name must match [A-Za-z0-9_-]{1,64}")
 	}
-	description = strings.Join(strings.Fields(dialect.Text(front.Description, MaxSkillDescription)), " ")
+	description = strings.Join(strings.Fields(dialect.Text(front.Description, maxSkillDescription)), " ")
 	if description == "" {
 		return "", "", "", errors.New("it has no description")
 	}

@@ -12,7 +12,7 @@ import (
 // startJudgement starts to judge the calls of the response, once their arguments are
 // known.
 func (p *Progress) startJudgement(s *State) {
-	if !p.Unjudged() || p.execution.judgement != nil || !p.execution.modeRead {
+	if !p.unjudged() || p.execution.judgement != nil || !p.execution.modeRead {
 		return
 	}
 	var queue []*harnessv1.ToolCall

@@ -98,9 +98,9 @@ func newProgress(s *harnessv1.Snapshot) *Progress {
 	return p
 }
 
-// Unjudged reports whether the response is stored and the subscribers of its
+// unjudged reports whether the response is stored and the subscribers of its
 // calls have not decided about them yet.
-func (p *Progress) Unjudged() bool { return p.Response != nil && p.Prepared == nil }
+func (p *Progress) unjudged() bool { return p.Response != nil && p.Prepared == nil }
 
 // NeedsModel reports whether the turn still needs a response of a model.
 func (p *Progress) NeedsModel() bool {

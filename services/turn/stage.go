@@ -66,7 +66,7 @@ func (p *Progress) open(s *State) Stage {
 		return Admitting
 	case p.NeedsModel() && p.hasCandidate(s):
 		return Asking
-	case p.Unjudged():
+	case p.unjudged():
 		return Judging
 	case p.Abort != "" || !p.unfinished():
 		return Closing

@@ -44,7 +44,7 @@ func (c *completion) addUnfinished(end End) {
 			c.refuse(call.ID, call.Tool, call.Marks, notRun)
 		}
 	}
-	if p.Unjudged() { // stopped before the calls were judged
+	if p.unjudged() { // stopped before the calls were judged
 		for _, call := range p.Response.GetCalls() {
 			c.refuse(call.GetCallId(), call.GetTool(), mark.OfCall(s.GetConfig(), call.GetTool(), nil, ""), notRun)
 		}

@@ -15,24 +15,24 @@ import (
 
 // Limits of an expression.
 const (
-	// MaxLength bounds the text, in bytes.
-	MaxLength = 4096
-	// MaxDepth bounds how deep brackets, signs and powers nest.
-	MaxDepth = 100
-	// MaxBits bounds the numerator and the denominator of each value, in bits.
-	MaxBits = 16384
+	// maxLength bounds the text, in bytes.
+	maxLength = 4096
+	// maxDepth bounds how deep brackets, signs and powers nest.
+	maxDepth = 100
+	// maxBits bounds the numerator and the denominator of each value, in bits.
+	maxBits = 16384
 	// maxExponent bounds the exponent of a number and of a power.
 	maxExponent = 16384
 )
 
-var errLarge = fmt.Errorf("a value has more than %d bits", MaxBits)
+var errLarge = fmt.Errorf("a value has more than %d bits", maxBits)
 
 // Evaluate returns the value of an expression as text: an integer or a decimal that is exact,
 // else a fraction with its first 20 decimals, as in "1/3 (about 0.33333333333333333333)". The
 // error names the place in the text, counted in bytes from 1.
 func Evaluate(expression string) (string, error) {
-	if len(expression) > MaxLength {
-		return "", fmt.Errorf("the expression has %d bytes, more than the limit of %d", len(expression), MaxLength)
+	if len(expression) > maxLength {
+		return "", fmt.Errorf("the expression has %d bytes, more than the limit of %d", len(expression), maxLength)
 	}
 	p := &parser{text: expression}
 	value, err := p.sum(0)
@@ -58,9 +58,9 @@ func format(value *big.Rat) string {
 	return fmt.Sprintf("%s (about %s)", value.RatString(), value.FloatString(20))
 }
 
-// bounded returns a value that is within MaxBits.
+// bounded returns a value that is within maxBits.
 func bounded(value *big.Rat) (*big.Rat, error) {
-	if value.Num().BitLen() > MaxBits || value.Denom().BitLen() > MaxBits {
+	if value.Num().BitLen() > maxBits || value.Denom().BitLen() > maxBits {
 		return nil, errLarge
 	}
 	return value, nil
@@ -99,7 +99,7 @@ func power(base, exponent *big.Rat) (*big.Rat, error) {
 		if exponent.Sign() != 0 && n.Sign() == 0 {
 			n.SetInt64(2)
 		}
-	case !n.IsInt64() || n.Int64() > maxExponent || (bits-1)*n.Int64() > MaxBits:
+	case !n.IsInt64() || n.Int64() > maxExponent || (bits-1)*n.Int64() > maxBits:
 		return nil, errLarge
 	}
 	numerator, denominator := new(big.Int).Exp(base.Num(), n, nil), new(big.Int).Exp(base.Denom(), n, nil)

@@ -44,7 +44,7 @@ func FuzzEvaluate(f *testing.F) {
 		if again, errAgain := Evaluate(expression); again != got || (err == nil) != (errAgain == nil) {
 			t.Errorf("%q: %s and %s", expression, got, again)
 		}
-		if len(got) > 4*MaxBits {
+		if len(got) > 4*maxBits {
 			t.Errorf("%q: %d bytes", expression, len(got))
 		}
 	})

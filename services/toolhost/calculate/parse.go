@@ -61,8 +61,8 @@ func (p *parser) chain(operand func() (*big.Rat, error), operators ...string) (*
 }
 
 func (p *parser) sign(depth int) (*big.Rat, error) {
-	if depth > MaxDepth {
-		return nil, fmt.Errorf("nested deeper than %d levels", MaxDepth)
+	if depth > maxDepth {
+		return nil, fmt.Errorf("nested deeper than %d levels", maxDepth)
 	}
 	switch p.take("+", "-") {
 	case "+":

@@ -181,7 +181,7 @@ func (c *comparison) settingNames(at string, now, before Entry) []string {
 		return []string{"the order of settings in " + shown}
 	}
 	for i := range keys {
-		keys[i] = Clip(keys[i]) + " in " + shown
+		keys[i] = clip(keys[i]) + " in " + shown
 	}
 	return keys
 }
@@ -224,5 +224,5 @@ func (c *comparison) shown(at string) string {
 	if within(at, c.after.Workspace) && at != c.after.Workspace {
 		at = strings.TrimPrefix(at[len(c.after.Workspace):], "/")
 	}
-	return Clip(at)
+	return clip(at)
 }

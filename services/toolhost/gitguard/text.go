@@ -41,8 +41,8 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Clip returns a name on one line, cut to a length that a text for the model can have.
-func Clip(name string) string {
+// clip returns a name on one line, cut to a length that a text for the model can have.
+func clip(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {
 			return '?'

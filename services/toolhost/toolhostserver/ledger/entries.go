@@ -36,7 +36,7 @@ func (e *Entries) Pending(key string) (f toolhost.Fate, pending bool) {
 	return f, pending
 }
 
-// SetPending gives an entry a tombstone, which StoreTombstone stores later.
+// SetPending gives an entry a tombstone, which storeTombstone stores later.
 func (e *Entries) SetPending(key string, f toolhost.Fate) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -66,10 +66,10 @@ func (e *Entries) ReadEnd(key string) (Entry, error) {
 	return stored, nil
 }
 
-// StoreTombstone stores a tombstone in the ledger. If that fails, the tombstone is still
+// storeTombstone stores a tombstone in the ledger. If that fails, the tombstone is still
 // in effect in this process, and the error is UNAVAILABLE.
 func (e *Entries) StoreTombstone(key string, f toolhost.Fate) error {
-	if err := e.Ledger.StoreTombstone(key, f); err != nil {
+	if err := e.Ledger.storeTombstone(key, f); err != nil {
 		e.log.Error("tombstone of a call could not be stored", "error", err)
 		return toolhost.Unavailable("the ledger cannot be written; the calls are cancelled only until this host ends", err)
 	}

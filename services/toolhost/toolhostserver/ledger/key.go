@@ -60,8 +60,8 @@ func CallOfCheck(key string) string { return strings.TrimPrefix(key, checkPrefix
 // BackgroundKey returns the key of the background command of a call.
 func BackgroundKey(call string) string { return call + backgroundSuffix }
 
-// IsBackground reports whether a key is that of a background command.
-func IsBackground(key string) bool { return strings.HasSuffix(key, backgroundSuffix) }
+// isBackground reports whether a key is that of a background command.
+func isBackground(key string) bool { return strings.HasSuffix(key, backgroundSuffix) }
 
 // CheckName returns an error for a value that no part of a key may have.
 func CheckName(field, value string) error {

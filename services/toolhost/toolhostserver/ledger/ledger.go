@@ -241,7 +241,7 @@ func (l *Ledger) Read(key string) (found Entry, err error) {
 // command.
 func newResponse(key string) Response {
 	switch {
-	case IsBackground(key):
+	case isBackground(key):
 		return &harnessv1.BackgroundState{}
 	case IsCheck(key):
 		return &harnessv1.CheckCommandResponse{}
@@ -263,8 +263,8 @@ func (l *Ledger) StoreResult(key string, resp Response, run string, changed []st
 	return l.write(entry{key: []byte(key), value: value, run: run, changed: changed})
 }
 
-// StoreTombstone stores the tombstone of a call.
-func (l *Ledger) StoreTombstone(key string, f toolhost.Fate) error {
+// storeTombstone stores the tombstone of a call.
+func (l *Ledger) storeTombstone(key string, f toolhost.Fate) error {
 	return l.write(entry{key: []byte(key), value: append(header(toolhost.Cancelled, time.Now()), byte(f))})
 }
 

@@ -33,8 +33,8 @@ type Page struct {
 	Media *harnessv1.Media
 }
 
-// PartBytes bounds a part of a page.
-const PartBytes = 32 << 10
+// partBytes bounds a part of a page.
+const partBytes = 32 << 10
 
 // convertTimeout bounds the conversion of a page. One that takes longer becomes its plain text.
 const convertTimeout = 10 * time.Second
@@ -230,9 +230,9 @@ func plain(text string) string {
 func Part(text string, n int) (part string, parts int) {
 	for rest := text; rest != "" || parts == 0; parts++ {
 		end := len(rest)
-		if end > PartBytes {
-			end = PartBytes
-			if line := strings.LastIndexByte(rest[:end], '\n'); line > PartBytes/2 {
+		if end > partBytes {
+			end = partBytes
+			if line := strings.LastIndexByte(rest[:end], '\n'); line > partBytes/2 {
 				end = line + 1
 			}
 			for !utf8.RuneStart(rest[end]) {

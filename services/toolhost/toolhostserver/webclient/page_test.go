@@ -33,13 +33,13 @@ func TestConversionEndsWithItsContext(t *testing.T) {
 
 func TestParts(t *testing.T) {
 	for name, text := range map[string]string{
-		"empty": "", "short": "a", "one line": strings.Repeat("é", 3*PartBytes), "lines": strings.Repeat("some line of text\n", PartBytes/4), "exact": strings.Repeat("x", 2*PartBytes),
+		"empty": "", "short": "a", "one line": strings.Repeat("é", 3*partBytes), "lines": strings.Repeat("some line of text\n", partBytes/4), "exact": strings.Repeat("x", 2*partBytes),
 	} {
 		_, parts := Part(text, 1)
 		var all strings.Builder
 		for i := range parts {
 			part, n := Part(text, i+1)
-			if n != parts || len(part) > PartBytes || !utf8.ValidString(part) {
+			if n != parts || len(part) > partBytes || !utf8.ValidString(part) {
 				t.Errorf("%s: part %d of %d has %d bytes", name, i+1, n, len(part))
 			}
 			all.WriteString(part)
