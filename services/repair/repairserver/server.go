@@ -59,6 +59,7 @@ type Server struct {
 
 	keepDeleted   time.Duration
 	sweepInterval time.Duration
+	hurry         time.Duration
 	erasures      chan struct{} // a token for each erasure in progress
 	scope         *scope
 
@@ -101,6 +102,8 @@ type Config struct {
 	KeepDeleted time.Duration
 	// Sweep is the time between two sweeps for lost steps. Default 1 min.
 	Sweep time.Duration
+	// Hurry is the time before each of the first two sweeps, at a start and after a loss. Default 5 s, at most Sweep.
+	Hurry time.Duration
 	// Scope limits the runs that this process wakes. Nil: all runs.
 	Scope *Scope
 }
@@ -119,11 +122,14 @@ func New(cfg Config) *Server {
 	if cfg.Sweep <= 0 {
 		cfg.Sweep = time.Minute
 	}
+	if cfg.Hurry <= 0 {
+		cfg.Hurry = 5 * time.Second
+	}
 	if cfg.Conversations == nil {
 		cfg.Conversations = conversationcache.New(cfg.Log, conversationcache.DefaultBytes)
 	}
 	return &Server{
-		log: cfg.Log, toolHost: cfg.ToolHost, logger: cfg.Logger, now: cfg.Now, keepDeleted: cfg.KeepDeleted, sweepInterval: cfg.Sweep,
+		log: cfg.Log, toolHost: cfg.ToolHost, logger: cfg.Logger, now: cfg.Now, keepDeleted: cfg.KeepDeleted, sweepInterval: cfg.Sweep, hurry: cfg.Hurry,
 		erasures: make(chan struct{}, maxErasures), scope: newScope(cfg.Scope),
 		hooks: cfg.Hooks, remote: cfg.Remote, definitions: &agent.Cache{Blob: cfg.Log.Blob}, conversations: cfg.Conversations,
 		interrupts: interrupt.New(cfg.Log, cfg.Logger, cfg.Now),

@@ -209,7 +209,7 @@ func TestSweep(t *testing.T) {
 // TestSweepsHurry: soon after a start, a step that was acknowledged and lost is handed over
 // again, without a wait of two intervals.
 func TestSweepsHurry(t *testing.T) {
-	b := newBed(t, repairserver.Config{Sweep: time.Hour})
+	b := newBed(t, repairserver.Config{Sweep: time.Hour, Hurry: 100 * time.Millisecond})
 	deliveries := make(chan runlog.Delivery, 2)
 	ctx, cancel := context.WithCancel(b.ctx)
 	defer cancel()

@@ -15,18 +15,17 @@ const (
 	// least sweepShare times its length, at most maxSweepPause times Config.Sweep.
 	sweepShare    = 100
 	maxSweepPause = 10
-	// hurried is how many sweeps come after only hurry, at a start and after the bus has lost
+	// hurried is how many sweeps come after only Config.Hurry, at a start and after the bus has lost
 	// its newest records: steps that were acknowledged are the newest ones again, and two
 	// sweeps find them.
 	hurried = 2
-	hurry   = 5 * time.Second
 )
 
 // sweep lists the runs again and again and recovers those that do not move, until
 // ctx ends.
 func (s *Server) sweep(ctx context.Context, cfg executor.Config) {
 	before, lost := repair.Listing{}, s.log.Lost()
-	hurries, pause := hurried, min(hurry, s.sweepInterval)
+	hurries, pause := hurried, min(s.hurry, s.sweepInterval)
 	for {
 		timer := time.NewTimer(pause)
 		select {
@@ -37,7 +36,7 @@ func (s *Server) sweep(ctx context.Context, cfg executor.Config) {
 			timer.Stop()
 			before, lost = repair.Listing{}, s.log.Lost() // first: another loss may come meanwhile
 			s.rewind(ctx)
-			hurries, pause = hurried, min(hurry, s.sweepInterval)
+			hurries, pause = hurried, min(s.hurry, s.sweepInterval)
 			continue
 		case <-timer.C:
 		}
@@ -47,7 +46,7 @@ func (s *Server) sweep(ctx context.Context, cfg executor.Config) {
 		if err == nil {
 			pause = min(max(s.sweepInterval, sweepShare*time.Since(start)), maxSweepPause*s.sweepInterval)
 			if hurries--; hurries > 0 {
-				pause = min(hurry, s.sweepInterval)
+				pause = min(s.hurry, s.sweepInterval)
 			}
 			err = s.tend(ctx, cfg, listing.Since(before))
 			before = listing
