@@ -60,17 +60,27 @@ func (v *viewer) check(t *testing.T) {
 // of 40 pages, on each wire.
 func TestMediaReachTheModel(t *testing.T) {
 	t.Parallel()
+	checkMedia(t, map[string][]string{"chat": {"openai:gpt-4o"}, "responses": {"openai:gpt-5"}, "messages": {"anthropic:claude-haiku-4-5"}})
+}
+
+// TestSystemMediaReachTheModelPlain does it without streams.
+func TestSystemMediaReachTheModelPlain(t *testing.T) {
+	t.Parallel()
+	checkMedia(t, map[string][]string{
+		"chat": {"openai:gpt-4o", "--no-stream"}, "responses": {"openai:gpt-5", "--no-stream"}, "messages": {"anthropic:claude-haiku-4-5", "--no-stream"},
+	})
+}
+
+// checkMedia checks what the models of each wire get, and what one gets that takes no media.
+func checkMedia(t *testing.T, wires map[string][]string) {
+	t.Helper()
 	screenshot := mediatest.PNG(mediatest.Noise(2400, 1700))
 	document := mediatest.PDF(40)
 	if len(screenshot) < 12_000_000 {
 		t.Fatalf("the screenshot has %d bytes, want 12 MB", len(screenshot))
 	}
 	attached := write(t, t.TempDir(), "screenshot.png", string(screenshot))
-	for name, args := range map[string][]string{
-		"chat": {"openai:gpt-4o"}, "chat, plain": {"openai:gpt-4o", "--no-stream"},
-		"responses": {"openai:gpt-5"}, "responses, plain": {"openai:gpt-5", "--no-stream"},
-		"messages": {"anthropic:claude-haiku-4-5"}, "messages, plain": {"anthropic:claude-haiku-4-5", "--no-stream"},
-	} {
+	for name, args := range wires {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := newViewer(t, calls(call("a", "read_file", `{"path":"report.pdf"}`)), complete)

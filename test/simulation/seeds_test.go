@@ -63,7 +63,11 @@ func TestSeeds(t *testing.T) {
 		runOne(t, uint64(*oneSeed))
 		return
 	}
-	runSeeds(t, cmp.Or(*seeds, 100))
+	many := 100
+	if testing.Short() {
+		many = 20
+	}
+	runSeeds(t, cmp.Or(*seeds, many))
 }
 
 // TestSystemSeeds is TestSeeds with ten times as many seeds.

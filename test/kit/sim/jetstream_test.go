@@ -19,8 +19,12 @@ import (
 // TestBusAnswersAsJetStreamDoes makes the same random calls on the simulated bus
 // without faults and on JetStream, and compares the results.
 func TestBusAnswersAsJetStreamDoes(t *testing.T) {
-	const seeds, calls = 12, 500
-	for seed := range uint64(seeds) {
+	const calls = 500
+	seeds := uint64(12)
+	if testing.Short() {
+		seeds = 3
+	}
+	for seed := range seeds {
 		var fromBus []string
 		sim.WithLog(t, sim.Config{Seed: seed, Executors: workflow.Default()}, func(t *testing.T, log runlog.Log) {
 			fromBus = callRandomly(t.Context(), log, seed, calls)
