@@ -22,12 +22,12 @@ const (
 func InMemory() {
 	var fs syscall.Statfs_t
 	if os.Getenv("TMPDIR") != "" || syscall.Statfs(shared, &fs) != nil || fs.Flags&noexec != 0 ||
-		fs.Bavail*uint64(fs.Bsize) < room { //nolint:gosec // a size is not negative
+		fs.Bavail*uint64(fs.Bsize) < room {
 		return
 	}
 	// The folder keeps its name, so that results of tests can be cached. Others may pass it: some tests run programs as another user.
 	dir := filepath.Join(shared, "harness-test-"+strconv.Itoa(os.Getuid()))
-	if err := os.Mkdir(dir, 0o711); err != nil && !os.IsExist(err) { //nolint:gosec // other users only pass
+	if err := os.Mkdir(dir, 0o711); err != nil && !os.IsExist(err) {
 		return
 	}
 	if own, err := os.Lstat(dir); err != nil || !own.IsDir() || !ownedBySelf(own) {
