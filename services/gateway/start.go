@@ -79,7 +79,7 @@ func canonical(run runlog.Run, spec *harnessv1.RunSpec) []byte {
 
 // StartRecord returns the first record of a run. spec is valid, and its goal is inline
 // or a reference; caller starts the run; tools refers to the tools that the client runs, nil for none. Repair,
-// the first executor, fills in what the spec leaves open.
+// the first executor, fills in the settings that the spec leaves open.
 func StartRecord(run runlog.Run, requestID, caller string, spec *harnessv1.RunSpec, tools *harnessv1.Content, now time.Time, writer *harnessv1.Writer) *harnessv1.Record {
 	step := runstate.FirstStep(Writer, spec, tools, caller, now)
 	step.GetRepairTrigger().RequestId = requestID

@@ -2,7 +2,7 @@ package toolhost
 
 import "fmt"
 
-// State is the state of a call: its entry in the ledger together with what is running in
+// State is the state of a call, from its entry in the ledger and from the calls that run in
 // this process.
 //
 //	Absent ──execute──▶ Running ──ends──▶ Done ──trimmed──▶ Forgotten

@@ -87,8 +87,8 @@ func BackgroundNotFound(id string, known []string) string {
 	return fmt.Sprintf("id: no background command %q; there are: %s.", Clip(id, 64), cmp.Or(strings.Join(known, ", "), "none"))
 }
 
-// BackgroundOutput returns the result of a read of output: what was read from an offset on,
-// how the command is, and where to read on.
+// BackgroundOutput returns the result of a read of output for the model: the text, whether the
+// command runs, and the offset of the next read.
 func BackgroundOutput(text string, next, left, dropped int64, end string) string {
 	note := "[" + cmp.Or(end, "running")
 	if left > 0 {

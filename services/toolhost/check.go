@@ -12,7 +12,7 @@ const (
 	CheckTextBytes = 1 << 20
 )
 
-// checkNoteBytes is reserved for the line about what was left out.
+// checkNoteBytes is reserved for the line about omitted output.
 const checkNoteBytes = 256
 
 // CheckExcerpt returns an excerpt that keeps the head and more of the tail of an output.

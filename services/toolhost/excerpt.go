@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Excerpt keeps the head and the tail of what is written to it. It needs at most
+// Excerpt keeps the head and the tail of a text that is written to it. It needs at most
 // head + 2 × tail bytes of memory. It is an io.Writer; Write never fails.
 type Excerpt struct {
 	headMax, tailMax int
@@ -74,7 +74,7 @@ func (e *Excerpt) Text(hint string) string {
 }
 
 // Cut shortens a text to about limit bytes by leaving out its middle. The limit does not
-// include the line about what was left out.
+// include the line about the omitted part.
 func Cut(text string, limit int, hint string) string {
 	if len(text) <= limit {
 		return Readable(text)

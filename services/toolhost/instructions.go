@@ -12,7 +12,7 @@ var InstructionNames = []string{"AGENTS.md", "CLAUDE.md", ".github/copilot-instr
 
 const (
 	// InstructionBytes is the maximum size of one instruction file's text, including the
-	// line about what was cut.
+	// line about the cut.
 	InstructionBytes = 32 << 10
 	// allInstructionBytes is the maximum size of the text of all instruction files.
 	allInstructionBytes = 96 << 10
@@ -58,8 +58,8 @@ func Instructions(found []FoundInstruction) []*harnessv1.InstructionFile {
 	return files
 }
 
-// instructionText returns the file's text, at most limit bytes, followed by a line about
-// what was cut.
+// instructionText returns the file's text, at most limit bytes, followed by a line about the
+// cut.
 func instructionText(f FoundInstruction, limit int) string {
 	whole := Readable(f.Head)
 	if f.Size <= int64(len(f.Head)) && len(whole) <= limit {

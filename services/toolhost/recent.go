@@ -27,7 +27,7 @@ func (r *Recent) Write(p []byte) (int, error) {
 
 // After returns the newest output after its first offset bytes, and the number of bytes
 // before it, which is more than offset if some of them are no longer kept. The text has as
-// many bytes as the output: NUL and what is no UTF-8 become question marks. A character of
+// many bytes as the output: NUL and bytes that are no UTF-8 become question marks. A character of
 // which only a part was written is left for the next time.
 func (r *Recent) After(offset uint64) (from uint64, text string) {
 	first := r.written - uint64(len(r.kept))

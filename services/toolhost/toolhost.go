@@ -1,8 +1,8 @@
 // Package toolhost makes the decisions of the tool host: whether a call may run, given its
 // ledger entry; the limits of calls; and the texts that models read.
 //
-// It is pure: no clock, disk, process or log. Package toolhostserver does what is decided
-// here, and its package tools has the tools. Two rules hold throughout:
+// It is pure: no clock, disk, process or log. Package toolhostserver carries out the decisions,
+// and its package tools has the tools. Two rules hold throughout:
 //
 //   - A call has its effect at most once unless its tool is idempotent. If the effect
 //     is not known, the outcome is UNKNOWN and the call does not run.

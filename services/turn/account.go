@@ -20,8 +20,8 @@ const (
 	maxTold  = 16
 )
 
-// addClaim adds what the turn began with: the rules that fired, and what the model
-// was shown.
+// addClaim adds the data of the claim: the rules that fired, and the items and texts
+// that the model was shown.
 func (c *completion) addClaim() {
 	s, first := c.s, c.p.claim
 	for _, call := range c.p.approved {

@@ -30,8 +30,8 @@ func (p *Progress) admit(s *State) Action {
 	return Append{Draft: d, Before: "asked", After: "admitted"}
 }
 
-// admission returns what the subscribers of before_step make of a turn: the
-// strongest action, and what else they want of the rest of the loop.
+// admission returns the verdict of the subscribers of before_step: the strongest
+// action, and their changes to the rest of the loop.
 func admission(e hook.Effects) *harnessv1.TurnAdmitted {
 	a := &harnessv1.TurnAdmitted{Action: harnessv1.HookAction_HOOK_ACTION_CONTINUE}
 	rest := hook.Effects{Skip: e.Skip, Replan: e.Replan}

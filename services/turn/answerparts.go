@@ -13,9 +13,9 @@ import (
 // maxParts bounds the parts of a message.
 const maxParts = 256
 
-// setParts sets the parts of an answer. If they do not cover what is stored of it, such
-// as an answer with more calls than are taken, nothing of it can go back to the provider
-// unchanged: then only the text of the reasoning is stored.
+// setParts sets the parts of an answer. If they do not cover the stored answer, such as one
+// with more calls than are taken, nothing of it can go back to the provider unchanged: then
+// only the text of the reasoning is stored.
 func setParts(m *harnessv1.Message, r *model.Response) {
 	if len(r.Parts) == 0 {
 		return

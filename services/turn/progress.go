@@ -30,7 +30,7 @@ type Progress struct {
 	// the tool host that each was started on last.
 	Started map[string]bool
 	Ledgers map[string]string
-	// Finished holds how calls ended, and Questions what the servers of those ask that wait for
+	// Finished has the outcomes of calls, and Questions the questions of servers that wait for
 	// a person.
 	Finished  map[string]harnessv1.ToolOutcome
 	Questions map[string]*harnessv1.ServerQuestion

@@ -96,7 +96,7 @@ func (p *Progress) sendable() (c toolcall.Call, ok bool) {
 }
 
 // finish tells the subscribers of a call that it has ended, and stores its end. A
-// stop keeps the result and takes back what the subscribers said.
+// stop keeps the result and discards the verdicts of the subscribers.
 func (p *Progress) finish(s *State, ended *endedCall) Action {
 	ran := ended.response.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_DONE
 	if failed := ended.response.GetIsError(); p.execution.stop == nil && (ran && s.hooked(hookpoint.AfterCall) || failed && s.hooked(hookpoint.OnError)) {

@@ -19,7 +19,7 @@ type State struct {
 	Snapshot *harnessv1.Snapshot
 	// Definition of the run.
 	Definition *agent.Definition
-	// Offer is what the model can call in this turn.
+	// Offer has the tools that the model can call in this turn.
 	Offer *offer.Offer
 	// Ledger is the id of the ledger of the tool host on which calls start.
 	Ledger string

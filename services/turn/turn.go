@@ -1,6 +1,6 @@
-// Package turn decides what happens inside a turn: which models respond, what
-// becomes of each call that they make, what is left to do after a crash, and how
-// the turn counts. It has no effects; package turnserver carries them out.
+// Package turn decides which models respond in a turn, whether each of their calls
+// runs, which work is left after a crash, and how the turn counts. It has no
+// effects; package turnserver carries them out.
 //
 // # The machine
 //

@@ -13,7 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/supervisor"
 )
 
-// Machine is what the tool host has found out about its machine.
+// Machine describes the machine of the tool host.
 type Machine struct {
 	// ABI is the version of Landlock of the kernel.
 	ABI int
@@ -59,7 +59,7 @@ type Request struct {
 type Confinement struct {
 	Plan    *supervisor.Plan
 	Environ []string
-	// Reach is what the command can reach; without a plan everything.
+	// Reach has the paths and hosts that the command can reach; without a plan all.
 	Reach Reach
 	// Links are symbolic links to make in the command's own home: where, and to what.
 	// They lead to caches of the user that can be read.
@@ -114,8 +114,8 @@ func Build(m Machine, level harnessv1.SandboxLevel, r Request) Confinement {
 	return c
 }
 
-// managers returns the variables by which managers of toolchains find what the user has
-// installed, because they look in the home otherwise, which is the command's own.
+// managers returns the variables by which managers of toolchains find the toolchains of the
+// user, because they look in the home otherwise, which is the command's own.
 func (m Machine) managers(e *environment) []string {
 	var out []string
 	for _, t := range toolchains {
@@ -313,7 +313,7 @@ func (m Machine) bwrap(r Request, read, write, caches []string, internet bool) [
 			argv = append(argv, "--ro-bind-try", path, path)
 		}
 	}
-	slices.Sort(read) // a folder before what is in it
+	slices.Sort(read) // a folder before its entries
 	var bound []string
 	for _, path := range read {
 		if found, _ := m.inspect(path); found && !covers(bound, path) {

@@ -38,9 +38,9 @@ var noNetwork = regexp.MustCompile(`(?i)could not resolve host|temporary failure
 // maxDenials bounds the paths that are named.
 const maxDenials = 3
 
-// Refused returns what the sandbox has kept a command from, judged by the errors in its output
-// and by what it could reach, for the model; empty for nothing. outside is true if commands can
-// ask to run outside.
+// Refused returns a text for the model about paths and hosts that the sandbox has refused to a
+// command, guessed from the errors in its output and from its reach; empty for none. outside is
+// true if commands can ask to run outside.
 func (r Reach) Refused(output string, outside bool) string {
 	var hidden, fixed []string
 	for line := range strings.Lines(output) {

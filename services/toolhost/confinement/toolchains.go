@@ -66,7 +66,7 @@ type cache struct {
 	own string
 }
 
-// caches of packages, and of what was built from them.
+// caches of packages, and of builds.
 var caches = []cache{
 	{"GOMODCACHE", "go/pkg/mod", nil, "go/pkg/mod"},
 	{"GOCACHE", ".cache/go-build", nil, ".cache/go-build"},

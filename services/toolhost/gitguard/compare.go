@@ -12,10 +12,10 @@ type Fix struct {
 	Path string
 	// Was is the present entry, Put the one to put there: Missing to take it away.
 	Was, Put Entry
-	// Lost is true if what was there before was too large to be kept, so that Put is
+	// Lost is true if the former entry was too large to be kept, so that Put is
 	// Missing.
 	Lost bool
-	// Names are what the call has changed, for the model.
+	// Names are the changed files and settings, for the model.
 	Names []string
 }
 
@@ -37,15 +37,15 @@ type comparison struct {
 	fixes         []Fix
 }
 
-// bases are what a repository was before the call.
+// bases are the former states of a repository, before the call.
 type bases struct {
 	// same is the same folder, maybe elsewhere; nil for one that the call has made.
 	same *Repository
-	// there is what was at its place; nil for none.
+	// there is the repository that was at its place; nil for none.
 	there *Repository
 }
 
-// entries returns what was at a path before.
+// entries returns the former entries of a path.
 func (b bases) entries(kind func(*Repository) map[string]Entry, at string) []Entry {
 	var found []Entry
 	for _, r := range []*Repository{b.same, b.there} {
@@ -59,7 +59,7 @@ func (b bases) entries(kind func(*Repository) map[string]Entry, at string) []Ent
 func configs(r *Repository) map[string]Entry { return r.Configs }
 func hooks(r *Repository) map[string]Entry   { return r.Hooks }
 
-// basesOf returns what the repository at a folder was before.
+// basesOf returns the former states of the repository at a folder.
 func (c *comparison) basesOf(folder string) bases {
 	id := c.after.Repositories[folder].ID
 	b := bases{there: c.before.Repositories[folder]}
@@ -186,7 +186,7 @@ func (c *comparison) settingNames(at string, now, before Entry) []string {
 	return keys
 }
 
-// hook compares what is in a hooks folder, or the folder.
+// hook compares an entry of a hooks folder, or the folder.
 func (c *comparison) hook(at string, now Entry, b bases) {
 	before := b.entries(hooks, at)
 	plain := func(e Entry) bool { return e.Kind == Missing || e.Kind == Folder }

@@ -74,7 +74,7 @@ type Repository struct {
 	ID string `json:"i"`
 	// Configs are its configuration files and those that they include.
 	Configs map[string]Entry `json:"c,omitempty"`
-	// Hooks are its hooks folders and what is in them, without samples.
+	// Hooks are its hooks folders and their entries, without samples.
 	Hooks map[string]Entry `json:"h,omitempty"`
 	// Common is its file commondir.
 	Common Pointer `json:"m"`
@@ -106,8 +106,8 @@ func (s *Snapshot) Clone() *Snapshot {
 }
 
 // Since returns the snapshot to compare with after a call that begins while others run:
-// what older says, the snapshot of the first of them, so that what another call has
-// changed does not count as what was before.
+// that of older, the snapshot of the first of them, so that a change of another call does not
+// count as the former state.
 func (s *Snapshot) Since(older *Snapshot) *Snapshot {
 	if older == nil {
 		return s

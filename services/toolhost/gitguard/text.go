@@ -13,7 +13,7 @@ const (
 	maxNames = 8
 )
 
-// Text returns what the result of a call says of what was put back; empty for nothing.
+// Text returns the note in the result of a call about files that were put back; empty for none.
 func Text(fixes []Fix) string {
 	var names, lost []string
 	for _, f := range fixes {
@@ -55,8 +55,8 @@ func clip(name string) string {
 	return name
 }
 
-// FailedText returns what the result of a call says of what could not be put back; empty
-// for nothing.
+// FailedText returns the note in the result of a call about files that could not be put back;
+// empty for none.
 func FailedText(names []string) string {
 	if len(names) == 0 {
 		return ""

@@ -1,8 +1,8 @@
 // Package gitignore decides which paths the rules of .gitignore files leave out, as git does.
 //
-// A File has the rules of one file and decides about paths below its folder. What is below a
-// folder that is left out is left out too, whatever the rules say about it: the caller does
-// not descend into such a folder. Paths are bytes, as for git: ? matches one byte.
+// A File has the rules of one file and decides about paths below its folder. All files below a
+// folder that is left out are left out too, whatever the rules: the caller does not descend
+// into such a folder. Paths are bytes, as for git: ? matches one byte.
 //
 // The format is that of gitignore(5), the matching that of git's wildmatch.c with
 // WM_PATHNAME. Matching takes at most time proportional to the product of the lengths of the
@@ -40,8 +40,8 @@ func Parse(content string) *File {
 	return f
 }
 
-// Match returns what the rules of the file say about a path below its folder: whether it is
-// left out, and whether any rule matches it. folder reports that the path is a folder.
+// Match reports whether the rules of the file leave out a path below its folder, and whether
+// any rule matches it. folder reports that the path is a folder.
 func (f *File) Match(path string, folder bool) (leftOut, decided bool) {
 	if f == nil {
 		return false, false

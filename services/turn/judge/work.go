@@ -11,7 +11,7 @@ func EndsWork(tool string) bool {
 	return t != nil && t.Summary != nil
 }
 
-// Completion returns what the first call that ends the work was given, in a run with an
+// Completion returns the arguments of the first call that ends the work, in a run with an
 // output schema; nil if there is none.
 func Completion(calls []*harnessv1.PreparedCall) *harnessv1.Completion {
 	for _, c := range calls {

@@ -24,8 +24,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
 
-// Offer is what the model of a turn may call: the tools of the run in a mode of work, those of its servers, and
-// what it reaches in the web. It is shared, and never changed.
+// Offer has the tools of a turn: those of the run in a mode of work, those of its servers, and the addresses that
+// it reaches in the web. It is shared, and never changed.
 type Offer struct {
 	// Set are the tools that the model is shown.
 	*tool.Set
@@ -36,16 +36,16 @@ type Offer struct {
 	// Mode is the mode of work, and Blocked are the names of the tools that only other modes allow.
 	Mode    string
 	Blocked map[string]bool
-	// Web is what the run may reach by its own decision; nil for nothing.
+	// Web has the addresses that the run may reach by its own decision; nil for none.
 	Web *harnessv1.Web
-	// Tokens is about what the specs of Set need of the model's window.
+	// Tokens estimates the tokens of the specs of Set.
 	Tokens uint32
 	// List is the specs of Set as records refer to them.
 	List ToolList
 }
 
-// New returns what the model may call in the mode of work of s. An error means that a tool has
-// a schema that does not compile.
+// New returns the tools that the model may call in the mode of work of s. An error means that a
+// tool has a schema that does not compile.
 func New(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools, servers *mcptool.Index,
 	definition *agent.Definition) (*Offer, error) {
 	o := &Offer{Servers: servers, Mode: runstate.Mode(s), Blocked: map[string]bool{}, Web: definition.Web}

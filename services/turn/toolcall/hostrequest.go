@@ -80,7 +80,7 @@ func (r Run) serverCall(name string) *harnessv1.McpCall {
 	}
 	if c := tool.GetChange(); c != nil {
 		call.Digests, call.Approved = []string{c.GetDigest()}, true
-		call.Remembered = false // what the new definition says is not known here
+		call.Remembered = false // the new definition is not known here
 	}
 	return call
 }

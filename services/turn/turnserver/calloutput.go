@@ -22,7 +22,7 @@ const (
 	outputRetry = time.Second
 )
 
-// showOutput publishes what the command of a call prints, or the server of a tool reports, while the call runs.
+// showOutput publishes the output of a call's command, or the progress of a tool's server, while the call runs.
 // A piece that is lost is lost: the result has the output. The caller calls stop when the call
 // has ended.
 func (t *execution) showOutput(ctx context.Context, a turn.SendCall) (stop func()) {

@@ -16,7 +16,7 @@ import (
 )
 
 // publishDeltas returns a function that publishes the text of one try while the model writes
-// it, and after each piece what the monitor finds in the text up to there.
+// it, and after each piece the alerts of the monitor about the text up to there.
 func (t *execution) publishDeltas(try uint32) func(model.Delta) {
 	var text, reasoning uint64
 	monitor := turn.NewMonitor(t.state.Snapshot, t.written)

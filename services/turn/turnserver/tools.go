@@ -122,8 +122,8 @@ func (w *Server) state(ctx context.Context, run runlog.Run, s *harnessv1.Snapsho
 	return &turn.State{Run: run, Snapshot: s, Definition: definition, Offer: offer, Ledger: h.ledgerID, Sandbox: h.sandbox, Window: w.cfg.Window}, nil
 }
 
-// offer returns what the model of a run may call. Its error does not fail the run if the
-// declared tools cannot be read now.
+// offer returns the tools that the model of a run may call. Its error does not fail the run if
+// the declared tools cannot be read now.
 func (w *Server) offer(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot, definition *agent.Definition, h *host) (*offer.Offer, error) {
 	key := offerKey{
 		clients: s.GetClientTools().GetBlob().GetDigest(), questions: offer.AsksUser(s, definition),

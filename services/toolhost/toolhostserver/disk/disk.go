@@ -1,8 +1,8 @@
-// Package disk has what the rooms of the tool host do with the files of this machine:
+// Package disk has the operations of the rooms of the tool host on files of this machine:
 // reading a file that may be no regular one, replacing one in one step, removing a tree
 // with read-only folders, and the text of an error without the paths of the machine.
 //
-// It has no state. It follows links; what must not follow them uses os.Root.
+// It has no state. It follows links; code that must not follow them uses os.Root.
 package disk
 
 import (

@@ -213,8 +213,8 @@ func fillSubstitute(root, substitute string) ([]string, error) {
 	), nil
 }
 
-// Folder returns the git folder of a repository, and the one with what is stored, which linked
-// worktrees share.
+// Folder returns the git folder of a repository, and the one with its objects and refs, which
+// linked worktrees share.
 func Folder(root string) (folder, common string, err error) {
 	folder = filepath.Join(root, ".git")
 	if content, err := disk.ReadSmall(folder, LineBytes); err == nil {
@@ -238,7 +238,7 @@ func absolute(base, path string) string {
 	return filepath.Join(base, path)
 }
 
-// Output keeps the first Limit bytes of what is written to it. Write never fails.
+// Output keeps the first Limit bytes that are written to it. Write never fails.
 type Output struct {
 	bytes.Buffer
 	Limit int

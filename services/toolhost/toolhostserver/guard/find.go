@@ -59,7 +59,7 @@ type found struct {
 	scarce error
 }
 
-// find searches a workspace. With remembered it returns what the last search found, if
+// find searches a workspace. With remembered it returns the result of the last search, if
 // there was one.
 func (f *finder) find(workspace, skip string, remembered bool) found {
 	t := f.tree(workspace)
@@ -72,7 +72,7 @@ func (f *finder) find(workspace, skip string, remembered bool) found {
 	return t.found
 }
 
-// tree returns what is remembered of a workspace.
+// tree returns the remembered state of a workspace, a new one the first time.
 func (f *finder) tree(workspace string) *tree {
 	f.mu.Lock()
 	defer f.mu.Unlock()

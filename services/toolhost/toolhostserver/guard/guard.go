@@ -9,7 +9,7 @@
 // What a call has written there is kept in the folder kept of the host. The snapshot before a call
 // is in a file, which is marked at its end, so that the next host compares after this one has died.
 //
-// Of two calls at the same time in one workspace, the later is compared with what was
+// Of two calls at the same time in one workspace, the later is compared with the state
 // before the first. Changes of the user during a call count as those of the call.
 package guard
 
@@ -143,8 +143,8 @@ func (w *Watch) Accept(path string) {
 	}
 }
 
-// End compares and puts back. It returns what the result of the call says of it; empty for
-// nothing. No process of the call is alive.
+// End compares and puts back. It returns a note about it for the result of the call; empty if
+// nothing was put back. No process of the call is alive.
 func (w *Watch) End() string {
 	if w == nil {
 		return ""

@@ -22,7 +22,7 @@ var hookNames = strings.Fields(`applypatch-msg pre-applypatch post-applypatch pr
 	post-update reference-transaction push-to-checkout pre-auto-gc post-rewrite sendemail-validate fsmonitor-watchman
 	p4-changelist p4-prepare-changelist p4-post-changelist p4-pre-submit post-index-change`)
 
-// hooks adds a hooks folder with what is in it.
+// hooks adds a hooks folder with its entries.
 func (c *capture) hooks(r *gitguard.Repository, folder string) {
 	if e, ok := r.Hooks[folder]; ok && e.Kind != gitguard.Folder {
 		return
@@ -107,7 +107,7 @@ func (c *capture) bases(folder string) []string {
 	return bases
 }
 
-// user is what the git of the user takes from outside of repositories.
+// user has the home of the user and the hooks folders of the user's git configuration.
 type user struct {
 	scarcity
 	home string

@@ -21,7 +21,7 @@ const (
 	maxKeptFile  = 16 << 20
 )
 
-// keep copies what is to be put back into a folder of the host, and returns that folder.
+// keep copies the entries that fixes replace into a folder of the host, and returns that folder.
 func (g *Guard) keep(a *access, fixes []gitguard.Fix) (string, error) {
 	place := filepath.Join(g.kept, stamp())
 	if err := os.MkdirAll(place, 0o700); err != nil {
@@ -70,7 +70,7 @@ func keepFile(a *access, f gitguard.Fix, to string) error {
 	return errors.Join(err, copied.Close())
 }
 
-// prune removes the oldest of what is kept, beyond the bounds.
+// prune removes the oldest kept copies, beyond the bounds.
 func (g *Guard) prune() {
 	places, _ := filepath.Glob(filepath.Join(g.kept, "*"))
 	slices.Sort(places)

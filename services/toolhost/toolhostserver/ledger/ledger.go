@@ -71,7 +71,7 @@ type Response interface {
 	GetOutcome() harnessv1.ToolOutcome
 }
 
-// Entry is what the ledger has of a call.
+// Entry is the ledger's entry of a call.
 type Entry struct {
 	State toolhost.State
 	// Fate is in the tombstone of a Cancelled call.
@@ -237,7 +237,7 @@ func (l *Ledger) Read(key string) (found Entry, err error) {
 	return found, err
 }
 
-// newResponse returns an empty response of what has a key: a call, a check or a background
+// newResponse returns an empty response for a key: that of a call, a check or a background
 // command.
 func newResponse(key string) Response {
 	switch {

@@ -32,8 +32,8 @@ func NewApprovals(dir string, log *slog.Logger) *Approvals { return &Approvals{d
 
 // Compare returns the approved definitions of tools that the server defines differently now, and
 // the digests of its definitions that a person has approved. The first definition of a tool is
-// taken as approved, but no person has approved it. If what was approved cannot be read, none
-// of the present definitions is.
+// taken as approved, but no person has approved it. If the approved definitions cannot be
+// read, none of the present ones is approved.
 func (a *Approvals) Compare(namespace string, server *harnessv1.McpServer, tools []*harnessv1.McpDefinition) (differ []*harnessv1.McpDefinition, approved []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -103,7 +103,7 @@ func (a *Approvals) path(namespace string, server *harnessv1.McpServer) string {
 	return filepath.Join(a.dir, hex.EncodeToString(sum[:16])+".json")
 }
 
-// read returns what is stored of a server; nothing if there is no file.
+// read returns the stored definitions of a server; none if there is no file.
 func (a *Approvals) read(path string) (*harnessv1.DescribedServer, error) {
 	known := &harnessv1.DescribedServer{}
 	data, err := os.ReadFile(path)

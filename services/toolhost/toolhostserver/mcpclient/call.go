@@ -38,7 +38,7 @@ type Call struct {
 
 // Result is how a call ended.
 type Result struct {
-	// Text and Media are what the model reads.
+	// Text and Media are the result for the model.
 	Text    string
 	Media   []*harnessv1.Media
 	IsError bool
@@ -49,7 +49,7 @@ type Result struct {
 
 	// notRun: the server did not receive the call. over: sending it again does not help.
 	notRun, over bool
-	// Question is what the server asks before it continues; nil if the call has ended.
+	// Question is the question of the server before it continues; nil if the call has ended.
 	Question *harnessv1.ServerQuestion
 }
 
@@ -273,7 +273,7 @@ func origin(server *harnessv1.McpServer) string {
 	return "[data from the server " + server.GetName() + "] "
 }
 
-// resultOf returns what the model reads of an answer.
+// resultOf returns the result of an answer for the model.
 func resultOf(c Call, answer *mcp.CallToolResult) Result {
 	r := Result{IsError: answer.IsError}
 	var b strings.Builder

@@ -86,8 +86,8 @@ func (s *session) connect(ctx context.Context, stop context.CancelCauseFunc) (*c
 
 var errEnded = errors.New("it has ended")
 
-// transport returns what connects to the server. gone is closed when nothing of the server is
-// left after ctx has ended; explain adds what is known of the cause of an error.
+// transport returns a connection to the server. gone is closed when nothing of the server is
+// left after ctx has ended; explain adds the cause to an error, if it is known.
 func (s *session) transport(ctx context.Context, conn *connection) (t mcp.Transport, gone <-chan struct{}, explain func(error) error, err error) {
 	if s.server.GetUrl() != "" {
 		return s.overHTTP(ctx, conn)

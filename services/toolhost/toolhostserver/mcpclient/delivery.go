@@ -17,7 +17,7 @@ import (
 )
 
 // delivery is how far a call got. The transport sets it: errors of the SDK do not distinguish
-// what a server answered from what was lost on the way.
+// an answer of the server from a loss on the way.
 type delivery struct {
 	// ctx is that of the call.
 	ctx context.Context //nolint:containedctx // messages that outlive the call have its values
@@ -34,7 +34,7 @@ type delivery struct {
 
 type deliveryKey struct{}
 
-// withDelivery returns a context for one call, and what is set by it.
+// withDelivery returns a context for one call, and the delivery that the transport sets.
 func withDelivery(ctx context.Context) (context.Context, *delivery) {
 	d := &delivery{ctx: ctx}
 	return context.WithValue(ctx, deliveryKey{}, d), d
@@ -50,7 +50,7 @@ func deliveryOf(ctx context.Context) *delivery {
 	return d
 }
 
-// outcome is what is known of a call without a result.
+// outcome is the end of a call without a result.
 type outcome int
 
 const (

@@ -26,7 +26,7 @@ type messages struct {
 	lines *bufio.Reader
 	// field is what precedes a message in its line.
 	field string
-	// pending is what is passed on next, and err what is returned after it.
+	// pending are the next bytes to return, and err the error after them.
 	pending []byte
 	err     error
 }
@@ -36,7 +36,7 @@ func newMessages(source io.Reader, field string) *messages {
 	return &messages{lines: bufio.NewReaderSize(source, 32<<10), field: field}
 }
 
-// Read passes on what has been read, at most to the end of a line.
+// Read returns the next bytes, at most to the end of a line.
 func (m *messages) Read(p []byte) (int, error) {
 	for len(m.pending) == 0 {
 		if m.err != nil {
@@ -74,8 +74,8 @@ func (m *messages) next() {
 	}
 }
 
-// skip reads the rest of a line that is too long, and returns what replaces it. part is what was
-// read after its start, with err.
+// skip reads the rest of a line that is too long, and returns its substitute, nil for none.
+// part are the bytes read after its start, with err.
 func (m *messages) skip(start, part []byte, err error) ([]byte, error) {
 	message, ok := bytes.CutPrefix(start, []byte(m.field))
 	f, size := &frame{invalid: !ok}, len(start)
@@ -101,7 +101,7 @@ func (m *messages) skip(start, part []byte, err error) ([]byte, error) {
 	return nil, err
 }
 
-// bounded bounds what is read of the response to a request.
+// bounded bounds the bytes read of the response to a request.
 func bounded(response *http.Response, request *http.Request) *http.Response {
 	body, kind := response.Body, response.Header.Get("Content-Type")
 	var read io.Reader

@@ -54,7 +54,7 @@ func (d *refusals) add(message string) {
 	d.texts = append(d.texts, content.Line(content.Clean(strings.ToValidUTF8(message, "\uFFFD")), 200))
 }
 
-// text returns what the model reads of them; empty for none.
+// text returns a note about them for the model; empty for none.
 func (d *refusals) text(server *harnessv1.McpServer) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -76,8 +76,8 @@ func (d *refusals) text(server *harnessv1.McpServer) string {
 	return late + fmt.Sprintf("[The server %s asked a person %s%s. No person could be asked, so this was declined.]\n", server.GetName(), strings.Join(asked, ", "), more)
 }
 
-// callTool sends a call, or the answers to its question, and returns what the server makes of it:
-// a result, or the next question. It declines where no person is there to answer. answered reports
+// callTool sends a call, or the answers to its question, and returns the response of the server: a
+// result, or the next question. It declines where no person is there to answer. answered reports
 // whether the server has answered before the error, so that a part of the call has run.
 func (s *session) callTool(ctx context.Context, c *connection, call Call, params *mcp.CallToolParams) (result Result, answered bool, err error) {
 	round := call.GetQuestion().GetRound()

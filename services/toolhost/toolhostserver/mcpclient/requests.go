@@ -39,7 +39,7 @@ func (e scopeError) Error() string {
 	return "the sign-in lacks rights: " + content.Line(content.Clean(strings.Join(e.scopes, " ")), 200)
 }
 
-// requests adds headers and the token, and bounds what is read of responses.
+// requests adds headers and the token, and bounds the bytes read of responses.
 type requests struct {
 	next http.RoundTripper
 	// home is the address of the server, whose host alone gets headers and tokens.

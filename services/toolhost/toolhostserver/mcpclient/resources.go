@@ -131,7 +131,7 @@ func (c *connection) resources(ctx context.Context, cursor string) (string, erro
 	return strings.TrimRight(strings.ToValidUTF8(b.String(), "\uFFFD"), "\n"), nil
 }
 
-// read returns what the model reads of a resource.
+// read returns the content of a resource for the model.
 func (c *connection) read(ctx context.Context, call Call, uri string) (Result, error) {
 	answer, err := c.client.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
 	if err != nil {

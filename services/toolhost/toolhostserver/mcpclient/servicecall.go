@@ -134,7 +134,7 @@ func (c *service) cancel(ctx context.Context, key string, ends <-chan serviceEnd
 	return err == nil, nil
 }
 
-// serviceResult returns what the model reads of the end of a call.
+// serviceResult returns the result of a call that has ended, for the model.
 func (s *session) serviceResult(ctx context.Context, conn *connection, c Call, e serviceEnd) Result {
 	switch code := status.Code(e.err); {
 	case e.err == nil && e.result.GetUnknown():
@@ -153,7 +153,7 @@ func (s *session) serviceResult(ctx context.Context, conn *connection, c Call, e
 	return Result{Unknown: true}
 }
 
-// serviceAnswer returns what the model reads of a result.
+// serviceAnswer returns an answer of the service for the model.
 func serviceAnswer(c Call, answer *harnessv1.ToolServiceResult) Result {
 	r := Result{IsError: answer.GetIsError()}
 	var b strings.Builder

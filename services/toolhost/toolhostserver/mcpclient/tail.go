@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// tail keeps the end of what is written, for messages.
+// tail keeps the end of a written text, for messages.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

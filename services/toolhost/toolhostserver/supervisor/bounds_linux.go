@@ -60,7 +60,7 @@ type usage struct {
 	memory uint64
 }
 
-// usageOf returns what the descendants of a process use. The kernel lists the children of each
+// usageOf returns the usage of the descendants of a process. The kernel lists the children of each
 // thread, so it looks at no other process; without such lists it looks at all.
 func usageOf(pid int) usage {
 	var u usage

@@ -111,8 +111,8 @@ func (p *Plan) limit() error {
 	return nil
 }
 
-// capabilities drops those of this thread, but for the one to use files of others in what the
-// command can reach. Bubblewrap needs them all, and drops them itself.
+// capabilities drops those of this thread, but for the one to use files of others within the
+// reach of the command. Bubblewrap needs them all, and drops them itself.
 func (p *Plan) capabilities() error {
 	if len(p.Bwrap) > 0 || without("capabilities") {
 		return nil

@@ -6,8 +6,8 @@
 // session and without the host's credentials. The package's init does the work and never
 // returns in such a process. It imports only the standard library and packages below
 // golang.org/x: Go initializes packages by import path once their dependencies are ready,
-// so a supervisor runs before the others are initialized. That is most of what the start
-// of the whole program costs.
+// so a supervisor runs before the others are initialized. That saves most of the cost of
+// the start of the whole program.
 //
 // Not covered: processes that other daemons start on the command's behalf (a container
 // engine, at, systemd-run), and a process whose supervisor was killed and that neither
@@ -47,7 +47,7 @@ type Exit struct {
 	// Unconfined reports that nothing was started, because the confinement of the plan
 	// could not be set up; Error has the reason.
 	Unconfined bool `json:"unconfined,omitempty"`
-	// Exceeded is what the command used too much of, so that it was killed; empty if it did
+	// Exceeded is the bound that the command exceeded, so that it was killed; empty if it did
 	// not.
 	Exceeded string `json:"exceeded,omitempty"`
 	// Stopped reports that the command was killed before the shell ended, because the

@@ -23,7 +23,7 @@ func exploring() *harnessv1.ToolAnnotations {
 // includeIgnored is the argument with which a walk goes everywhere.
 const includeIgnored = `"include_ignored":{"type":"boolean","description":"Also look at what .gitignore names, such as build output and installed packages."}`
 
-// leftOutNote returns what the model reads if nothing was found and something was left out.
+// leftOutNote returns a note for the model if nothing was found and something was left out.
 func leftOutNote(left workspace.LeftOut) string {
 	switch left.Count {
 	case 0:

@@ -28,7 +28,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/dial"
 )
 
-// MaxBody bounds what is read of a response, in bytes, after it was unpacked.
+// MaxBody bounds the bytes read of a response, after it was unpacked.
 const MaxBody = 5 << 20
 
 // userAgent is what requests say of their sender.

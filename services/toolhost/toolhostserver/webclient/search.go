@@ -55,7 +55,7 @@ func (c *Client) Search(ctx context.Context, query string, count int) ([]Hit, er
 	request.Header.Set("User-Agent", userAgent)
 	request.Header.Set("Accept", "application/json")
 	dialer := &dial.Dialer{Allowed: c.Operator}
-	if c.Call.GetLocal() { // what the file of a local person names is allowed for this use
+	if c.Call.GetLocal() { // the hosts of a local person's file are allowed for this use
 		dialer.Allowed = append(slices.Clone(dialer.Allowed), sandbox.Host{Name: site.Name, Port: site.Port})
 	}
 	client := dialer.Client()

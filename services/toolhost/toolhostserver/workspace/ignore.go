@@ -25,7 +25,7 @@ type Rules struct {
 
 // LeftOut is what a walk has not visited because of .gitignore files.
 type LeftOut struct {
-	// Count of the files and folders, without what is below the folders.
+	// Count of the files and folders, without the entries below the folders.
 	Count int
 	// First is the name of the first, a folder with a slash at its end.
 	First string

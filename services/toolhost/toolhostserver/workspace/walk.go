@@ -47,14 +47,14 @@ type walk struct {
 	ctx       context.Context //nolint:containedctx // of one call
 	workspace *Workspace
 	hidden    string
-	// all visits what .gitignore files name too; left is what was not visited.
+	// all visits the files that .gitignore files name too; left counts the others.
 	all   bool
 	left  LeftOut
 	visit func(name string, entry fs.DirEntry) bool
 }
 
-// folder visits what is below a folder, which is in a scope. It returns false if the walk is
-// over, and an error if the folder cannot be read.
+// folder visits the entries below a folder, which is in a scope. It returns false if the walk
+// is over, and an error if the folder cannot be read.
 func (w *walk) folder(name string, around *scope) (more bool, err error) {
 	entries, err := w.read(name)
 	if err != nil {
@@ -84,7 +84,7 @@ func (w *walk) folder(name string, around *scope) (more bool, err error) {
 	return true, nil
 }
 
-// leave counts what is not visited.
+// leave counts an entry that is not visited.
 func (w *walk) leave(name string, entry fs.DirEntry) {
 	if w.left.Count++; w.left.Count > 1 {
 		return

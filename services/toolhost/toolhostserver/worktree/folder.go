@@ -21,7 +21,7 @@ import (
 type treeFolder struct {
 	ctx  context.Context //nolint:containedctx // of one operation: its end ends reads of large files
 	root *os.Root
-	// plain has what is known of folders: whether they are folders, and not links.
+	// plain reports, of paths looked at before, whether they are folders, and not links.
 	plain map[string]bool
 }
 
@@ -56,7 +56,7 @@ func (t *treeFolder) blocked(name string) (at string, found bool) {
 	return "", false
 }
 
-// mode returns what is at a path.
+// mode returns the mode of the entry at a path.
 func (t *treeFolder) mode(name string) (toolhost.FileMode, fs.FileInfo, error) {
 	if at, _ := t.blocked(name); at != "" {
 		return toolhost.NoFile, nil, nil
@@ -79,7 +79,7 @@ func (t *treeFolder) mode(name string) (toolhost.FileMode, fs.FileInfo, error) {
 	return toolhost.Regular, info, nil
 }
 
-// read returns what is at a path, and writes its content to a file or nil.
+// read returns the entry at a path, and writes its content to to, unless that is nil.
 func (t *treeFolder) read(name string, to io.Writer) (toolhost.TreeFile, error) {
 	mode, _, err := t.mode(name)
 	f := toolhost.TreeFile{Mode: mode}
@@ -152,7 +152,7 @@ func (t *treeFolder) copyFrom(from *treeFolder, name string) (toolhost.TreeFile,
 	return f, errors.Join(err, file.Close())
 }
 
-// scan returns the files at some paths. Folders and what is no file are left out.
+// scan returns the files at some paths. Other entries, such as folders, are left out.
 func (t *treeFolder) scan(names []string) (map[string]toolhost.TreeFile, error) {
 	files := make(map[string]toolhost.TreeFile, len(names))
 	for _, name := range names {

@@ -32,7 +32,7 @@ type MergeRequest struct {
 
 // Result is the result of a merge.
 type Result struct {
-	// Text is what the model reads.
+	// Text is the result for the model.
 	Text string
 	// Failed reports that nothing was merged, Interrupted that ctx has ended first.
 	Failed, Interrupted bool

@@ -19,7 +19,7 @@ type output struct {
 	mu   sync.Mutex
 	file *os.File
 	size int64
-	// dropped is what the file does not have, tail the end of all of it.
+	// dropped counts the bytes that the file does not have; tail is the end of the whole output.
 	dropped int64
 	tail    *toolhost.Excerpt
 	// grown is closed when the output has grown, and replaced.
@@ -83,7 +83,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// state returns how much there is and was dropped, and what is closed when it grows.
+// state returns the bytes stored and dropped, and a channel that is closed when more arrive.
 func (o *output) state() (size, dropped int64, grown <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

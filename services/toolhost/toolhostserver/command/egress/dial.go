@@ -10,7 +10,7 @@ import (
 )
 
 // connect connects to a host that a command may reach. The error is a *Refusal if it may not.
-// An address is resolved once: what was checked is dialled.
+// An address is resolved once: the checked address is dialled.
 func (p *Proxy) connect(ctx context.Context, name string, port uint16) (*hostConnection, error) {
 	normal, err := p.decide(name, port)
 	if err != nil {

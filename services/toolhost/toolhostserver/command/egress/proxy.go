@@ -9,7 +9,7 @@
 // tunnel is not looked at, so a host that serves several names under one certificate, or that
 // passes on what it is sent, serves all of that to a command that may reach it.
 //
-// What is refused is remembered for the result of the call.
+// Refusals are recorded for the result of the call.
 package egress
 
 import (
@@ -168,7 +168,7 @@ func (p *Proxy) startRequest() bool {
 	return true
 }
 
-// Read reads what was read ahead first.
+// Read reads the buffered bytes first.
 func (c *connection) Read(data []byte) (int, error) { return c.buffer.Read(data) }
 
 // CloseWrite ends the direction to the client.
@@ -205,7 +205,7 @@ func (h *handover) Close() error { return nil }
 // Addr returns the address of the proxy's listener.
 func (h *handover) Addr() net.Addr { return h.address }
 
-// Refused returns what was refused, in the order of the names.
+// Refused returns the refusals, in the order of the names.
 func (p *Proxy) Refused() Refusals {
 	p.mu.Lock()
 	defer p.mu.Unlock()

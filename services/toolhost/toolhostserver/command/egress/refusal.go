@@ -17,7 +17,7 @@ type Reason int
 const (
 	// NotNamed is a host that is not among those of the network.
 	NotNamed Reason = iota + 1
-	// NoName is an address, or what is no name at all.
+	// NoName is an address, or no valid name.
 	NoName
 	// NotPublic is a host whose addresses are not public.
 	NotPublic
@@ -30,7 +30,7 @@ type Refusal struct {
 	Reason Reason
 }
 
-// maxRefusals bounds what is remembered of them; a name is cut for it.
+// maxRefusals bounds the recorded refusals; a name is cut for it.
 const (
 	maxRefusals = 20
 	maxName     = 253

@@ -31,7 +31,7 @@ const (
 	replyGeneralFailure = 1
 )
 
-// socksError is a request that cannot be served, with what is replied.
+// socksError is a request that cannot be served, with the code of the reply.
 type socksError struct {
 	reply byte
 	text  string

@@ -26,7 +26,7 @@ const (
 	// the host kills the supervisor and every process with the command's mark.
 	killTimeout = 5 * time.Second
 	// drainTimeout is how long output is read after all processes are dead. It covers
-	// what is left in the pipe.
+	// the rest in the pipe.
 	drainTimeout = 500 * time.Millisecond
 )
 
@@ -62,7 +62,7 @@ type Command struct {
 // Exit describes how a command ended.
 type Exit = supervisor.Exit
 
-// Begun is what is known of a command that has begun.
+// Begun describes a command that has begun.
 type Begun = supervisor.Begun
 
 // Plan is the confinement of a command.

@@ -77,7 +77,7 @@ func killMarked(match func(mark string) bool, timeout time.Duration) int {
 // KillFormer returns when no process with a mark of an earlier host is alive, and how
 // many could not be killed. Supervisors that are alive get killTimeout to do it: their
 // host is dead, so they are killing already, and they know all their descendants. Then
-// KillFormer kills what is left.
+// KillFormer kills the remaining ones.
 func KillFormer(former func(mark string) bool) int {
 	for end := time.Now().Add(killTimeout); hasSupervisor(marked(former)) && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)

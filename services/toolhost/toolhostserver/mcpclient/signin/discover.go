@@ -21,7 +21,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 )
 
-// maxBody bounds what is read of a response, in bytes.
+// maxBody bounds the bytes read of a response.
 const maxBody = 1 << 20
 
 // discovery is what a server and its authorization server publish.

@@ -34,7 +34,7 @@ type Start struct {
 	State string
 }
 
-// Return is what the browser has brought back.
+// Return has the parameters with which the browser was redirected.
 type Return struct {
 	State, Code, Issuer string
 	// Error is why there is no code.
