@@ -28,7 +28,7 @@ func (p *Progress) startJudgement(s *State) {
 	p.execution.judgement = judge.Start(p.callTurn(s), p.entry(s, nil), queue)
 }
 
-// callTurn returns what the calls of the turn are judged by.
+// callTurn returns the data by which the calls of the turn are judged.
 func (p *Progress) callTurn(s *State) judge.Turn {
 	return judge.Turn{
 		Number: p.Number, Snapshot: s.Snapshot, Definition: s.Definition, Sandbox: s.Sandbox, Offer: s.Offer, Changed: p.execution.offer,

@@ -11,7 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/turn/offer"
 )
 
-// Turn is what the calls of a turn are judged by. It is shared, never changed.
+// Turn has the data by which the calls of a turn are judged. It is shared, never changed.
 type Turn struct {
 	// Number of the turn.
 	Number     uint32

@@ -128,11 +128,11 @@ type Request struct {
 type Exit struct {
 	process.Exit
 	Level harnessv1.SandboxLevel
-	// Refused returns what the sandbox has kept the command from, judged by its output; nil if it
-	// was not confined.
+	// Refused returns a text about paths and hosts that the sandbox has refused to the command,
+	// guessed from its output; nil if it was not confined.
 	Refused func(output string) string
-	// RefusedHosts is what the proxy of the command refused, and how to ask for it; empty
-	// for nothing.
+	// RefusedHosts is a text about the hosts that the proxy of the command refused, and how to
+	// ask for them; empty for none.
 	RefusedHosts string
 }
 

@@ -29,7 +29,7 @@ func (c *confiner) confine(m confinement.Machine, level harnessv1.SandboxLevel, 
 	if err != nil {
 		return confinement.Confinement{}, err
 	}
-	m.Etc = names("/etc") // what is secret there must be hidden, also what is new
+	m.Etc = names("/etc") // its secrets must be hidden, also new ones
 	var objects []string
 	if c.objects != nil {
 		objects = c.objects(resolved)
@@ -51,7 +51,7 @@ func (c *confiner) confine(m confinement.Machine, level harnessv1.SandboxLevel, 
 		if err := errors.Join(os.MkdirAll(o.Upper, 0o700), os.MkdirAll(o.Work, 0o700), os.MkdirAll(o.Merged, 0o700)); err != nil {
 			return made, err
 		}
-		// What the user does not have is a folder of the run alone.
+		// A cache that the user does not have is a folder of the run alone.
 		if info, err := os.Stat(o.Lower); err == nil && info.IsDir() {
 			made.Plan.Overlays = append(made.Plan.Overlays, o)
 		}

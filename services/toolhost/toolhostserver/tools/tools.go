@@ -65,7 +65,7 @@ type Environment struct {
 
 // Result is the effect of a call.
 type Result struct {
-	// Text is what the model reads.
+	// Text is the result for the model.
 	Text    string
 	IsError bool
 	// Interrupted reports that the call was stopped before its end.
@@ -88,7 +88,7 @@ type Result struct {
 	TimeoutHint string
 }
 
-// Failed returns the result of a call that did not do what the model wanted.
+// Failed returns the result of a call that failed; text tells the model why.
 func Failed(text string) Result { return Result{Text: text, IsError: true} }
 
 // pathFailed returns the result of a call with a path that cannot be used.

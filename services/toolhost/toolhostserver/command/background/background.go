@@ -156,7 +156,7 @@ type Query struct {
 	Wait time.Duration
 }
 
-// Output is what was read of the output of a background command.
+// Output is a part of the output of a background command.
 type Output struct {
 	// Unknown reports that there is no such command; Known has those that there are.
 	Unknown bool
