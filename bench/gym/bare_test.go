@@ -44,7 +44,6 @@ type bareLoop struct {
 
 var errTooManyRuns = errors.New("too many runs")
 
-// wireMessage is a message on the wire.
 type wireMessage struct {
 	Role       string     `json:"role"`
 	Content    *string    `json:"content"`

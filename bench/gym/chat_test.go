@@ -184,7 +184,6 @@ func artifact(id, role, content string) modeltest.Call {
 	return call("work_item_set_artifact", args{"id": id, "role": role, "content": content})
 }
 
-// calls is a reply that makes calls.
 func calls(c ...modeltest.Call) modeltest.Reply { return modeltest.Reply{Calls: c} }
 
 // says is a reply without calls.

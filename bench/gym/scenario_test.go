@@ -111,7 +111,6 @@ func (w *world) matches(path, form string) bool {
 	return regexp.MustCompile(form).MatchString(w.file(path))
 }
 
-// contract adds required outputs.
 func contract(outputs ...*harnessv1.RequiredOutput) func(*harnessv1.RunSpec) {
 	return func(spec *harnessv1.RunSpec) {
 		spec.Contract = &harnessv1.TaskContract{Goal: content.Text(spec.GetGoal()), RequiredOutputs: outputs}

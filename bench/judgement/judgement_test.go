@@ -203,7 +203,6 @@ func (l *loop) carryOut(stopping bool) *harnessv1.TurnComplete {
 	}
 }
 
-// perform performs an action of the turn.
 func (l *loop) perform(action turn.Action, response *model.Response) turn.Event {
 	switch a := action.(type) {
 	case turn.Inspect:

@@ -102,7 +102,6 @@ func (s *schemas) answered(f protoreflect.FieldDescriptor) schema {
 	return one
 }
 
-// request makes the schema of a message as requests have it.
 func (s *schemas) request(m protoreflect.MessageDescriptor) string {
 	name := string(m.Name()) + "Input"
 	if s.made[name] != nil {
@@ -118,7 +117,6 @@ func (s *schemas) request(m protoreflect.MessageDescriptor) string {
 	return name
 }
 
-// requested adds the properties that set a field.
 func (s *schemas) requested(properties schema, f protoreflect.FieldDescriptor) {
 	key, text := string(f.Name()), s.comments[string(f.FullName())]
 	var one schema

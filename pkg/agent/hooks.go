@@ -21,7 +21,6 @@ type NeedsError struct {
 	Profile *harnessv1.ProfileChange
 }
 
-// Error returns the keys.
 func (n *NeedsError) Error() string { return fmt.Sprintf("needs %v", n.Keys) }
 
 // Output returns the needs as the output of the decision.
@@ -59,7 +58,7 @@ func CallPayload(callID, tool, arguments, result string, isError bool) map[strin
 	return map[string]any{"call_id": callID, "tool": tool, "arguments": args, "result": result, "is_error": isError}
 }
 
-// StepPayload returns the payload of the end of a turn. ended is the turn.
+// StepPayload returns the payload of the end of a turn, for the subscribers of after_step.
 func StepPayload(outcome, failure string, ended *harnessv1.TurnState) map[string]any {
 	return map[string]any{
 		"outcome": outcome, "error": failure, "agent_done": ended.GetAgentDone(), "called_work_complete": ended.GetCalledWorkComplete(),

@@ -161,7 +161,6 @@ func (c *Conversation) NewestOutcome(signature, first, limit uint64) uint64 {
 	return 0
 }
 
-// HasCall reports whether a call with this id is in the conversation.
 func (c *Conversation) HasCall(id string) bool {
 	if c.calls == nil {
 		return false

@@ -117,5 +117,4 @@ func Points(role string) []string {
 	return append(points, rolePoints[role]...)
 }
 
-// Known reports whether a role has a point.
 func Known(role, point string) bool { return slices.Contains(Points(role), point) }

@@ -20,7 +20,6 @@ type NameError struct{ Name string }
 
 func (e *NameError) Error() string { return "invalid pattern " + e.Name }
 
-// Unwrap returns path.ErrBadPattern.
 func (e *NameError) Unwrap() error { return path.ErrBadPattern }
 
 // Parse reads a pattern. The error is a *NameError. The text is used unchanged: it is not

@@ -42,7 +42,7 @@ func (r Room) Plus(n Room) Room { return Room{r.Bytes + n.Bytes, r.Items + n.Ite
 // Minus returns the room that is left of r without n, which is part of it.
 func (r Room) Minus(n Room) Room { return Room{r.Bytes - n.Bytes, r.Items - n.Items} }
 
-// Half returns half of the room.
+// Half returns half of the room, rounded down.
 func (r Room) Half() Room { return Room{Bytes: r.Bytes / 2, Items: r.Items / 2} }
 
 // Exceeds reports whether r needs more than limit has.

@@ -21,7 +21,6 @@ const (
 
 var all = media.Takes{Images: true, Documents: true}
 
-// message returns a message with text and media.
 func message(role harnessv1.Role, text string, parts ...*harnessv1.Media) *harnessv1.Message {
 	m := &harnessv1.Message{Id: 7, Role: role, Content: content.Inline(text), ToolName: "read_file"}
 	for _, p := range parts {

@@ -166,7 +166,6 @@ type Error struct {
 	Err error
 }
 
-// Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
 // Unwrap returns the cause.

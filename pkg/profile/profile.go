@@ -78,7 +78,6 @@ const (
 	maxKnown     = 4096
 )
 
-// New returns Profiles.
 func New(cfg Config) *Profiles {
 	if cfg.Now == nil {
 		cfg.Now = time.Now

@@ -148,7 +148,7 @@ func pick(set []*harnessv1.Prompt, id, tier string) *harnessv1.Prompt {
 	return BuiltIn(id)
 }
 
-// BuiltIn returns the built-in prompt with an id.
+// BuiltIn returns the built-in prompt with an id; an unknown one has an empty text.
 func BuiltIn(id string) *harnessv1.Prompt {
 	text, _ := quality.BuiltIn(id)
 	return &harnessv1.Prompt{Id: id, Text: text, Digest: quality.PromptDigest(text)}

@@ -22,7 +22,7 @@ const (
 	issueArtifacts       = "No artifacts created"
 )
 
-// Produced is what an attempt has produced.
+// Produced are the figures and the artifacts of an attempt, for its contract.
 type Produced struct { // lang: participle — what an attempt has produced
 	Chars     uint64                // of the output, in code points
 	Marked    bool                  // a marker of a citation is in the output or in the content of an artifact

@@ -202,7 +202,6 @@ func share(saved []*harnessv1.Artifact, property func(*harnessv1.Artifact) bool)
 	return known(float64(n) / float64(len(saved)))
 }
 
-// data returns the data of an artifact.
 func data(a *harnessv1.Artifact) fields { return object([]byte(content.Text(a.GetData()))) }
 
 // has reports whether the data of an artifact has a field that is not empty.

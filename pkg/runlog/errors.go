@@ -33,5 +33,4 @@ type Stall struct {
 	Text string
 }
 
-// Error returns the text.
 func (s *Stall) Error() string { return s.Text }

@@ -212,7 +212,6 @@ type Redelivery interface {
 	AckWait() time.Duration
 }
 
-// TimerSetter sets timers.
 type TimerSetter interface {
 	// SetTimer makes ConsumeTimers deliver parkVersion at about at. Setting a timer
 	// again moves it. Setting one that has fired makes it fire again.

@@ -60,7 +60,6 @@ func Decode(data []byte, header Header) (*harnessv1.Record, error) {
 	return rec, nil
 }
 
-// HeaderOf returns the headers of a record.
 func HeaderOf(rec *harnessv1.Record) Header {
 	return Header{
 		Version:     rec.GetVersion(),

@@ -34,7 +34,7 @@ func Name(level harnessv1.SandboxLevel) string {
 	}
 }
 
-// Parse returns the level with a name.
+// Parse returns the level with a name: auto, full, kernel or off.
 func Parse(name string) (harnessv1.SandboxLevel, error) {
 	for _, level := range []harnessv1.SandboxLevel{Auto, Off, Kernel, Full} {
 		if name == Name(level) {

@@ -22,7 +22,6 @@ func at(after time.Duration, entry *harnessv1.Journal) *harnessv1.Record {
 
 func step(after time.Duration) *harnessv1.Record { return stepOf("stopdecision", after) }
 
-// stepOf returns a step of an executor, with its observations.
 func stepOf(executor string, after time.Duration, saw ...*harnessv1.Observation) *harnessv1.Record {
 	return &harnessv1.Record{CommitTime: timestamppb.New(noon.Add(after)), Body: &harnessv1.Record_Step{Step: &harnessv1.Step{From: executor, Observed: saw}}}
 }

@@ -84,7 +84,6 @@ func compactionInstruments() []instrument {
 	return []instrument{contextShare, compactionPasses, compactionFreed, compactionDuration, compactionWaits, compactionSummaries}
 }
 
-// qualityInstruments returns the instruments of quality.
 func qualityInstruments() []instrument {
 	return []instrument{qualityScore, qualityCostShare, qualityFallbacks, qualityRetries, qualityHealed, qualityDuration, qualityBits, qualityIssueBits, qualityRepetitive}
 }

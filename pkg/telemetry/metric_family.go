@@ -66,7 +66,6 @@ type histogram struct {
 	to metric.Float64Histogram
 }
 
-// create creates the instrument.
 func (h *histogram) create(meter metric.Meter, of instrument) (err error) {
 	h.keys = of.Attributes
 	h.to, err = meter.Float64Histogram(of.Name, metric.WithUnit(of.Unit), metric.WithDescription(of.Description), metric.WithExplicitBucketBoundaries(of.Buckets...))
@@ -82,7 +81,6 @@ type counter struct {
 	to metric.Int64Counter
 }
 
-// create creates the instrument.
 func (c *counter) create(meter metric.Meter, of instrument) (err error) {
 	c.keys = of.Attributes
 	c.to, err = meter.Int64Counter(of.Name, metric.WithUnit(of.Unit), metric.WithDescription(of.Description))

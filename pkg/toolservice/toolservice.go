@@ -132,7 +132,7 @@ var (
 	errClosed    = errors.New("the service closes")
 )
 
-// New returns a service.
+// New returns a service. The error names the first tool that is not valid.
 func New(config Config) (*Service, error) {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)

@@ -13,7 +13,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
 
-// swarmAgents are sub-agents for a swarm.
 func swarmAgents() []*harnessv1.SubAgent {
 	var all []*harnessv1.SubAgent
 	for _, name := range []string{"east", "west", "merge"} {

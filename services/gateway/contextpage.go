@@ -58,7 +58,6 @@ func CheckContext(r *harnessv1.GetContextRequest) (runlog.Run, ContextPage, erro
 	return run, page, nil
 }
 
-// Token returns a page as a page token.
 func (p ContextPage) Token() string {
 	b := binary.AppendUvarint(nil, p.Version)
 	b = binary.AppendUvarint(b, p.Sequence)

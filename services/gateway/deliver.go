@@ -93,7 +93,6 @@ func reasoning(m *harnessv1.Message) *harnessv1.Content {
 	return content.Inline(strings.Join(shown, "\n\n"))
 }
 
-// answer returns the answer to a call in a record.
 func answer(rec *harnessv1.Record, callID string) *harnessv1.Content {
 	for _, m := range rec.GetAppended() {
 		if m.GetRole() == harnessv1.Role_ROLE_TOOL && m.GetToolCallId() == callID {

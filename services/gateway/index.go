@@ -243,7 +243,6 @@ func (x *Index) Seen(run runlog.Run) uint64 {
 	return 0
 }
 
-// lookUp returns the row of a run.
 func (x *Index) lookUp(run runlog.Run) (Row, bool) {
 	if r := x.rows.row(run); r != nil {
 		return x.rows.export(r), true

@@ -31,7 +31,7 @@ func MayFillWindow(s *harnessv1.RunSpec) bool {
 	return uint64(need)+uint64(c.GetSafetyBuffer()) >= uint64(c.GetMaxInputTokens())
 }
 
-// WindowField returns the field of a spec that sets its window.
+// WindowField returns the path of the field of a spec that sets its window, for errors.
 func WindowField(s *harnessv1.RunSpec) string {
 	if c := s.GetConfig().GetContext(); c != nil && c.MaxInputTokens != nil {
 		return contextField + "max_input_tokens"

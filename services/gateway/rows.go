@@ -189,7 +189,6 @@ func (x *rows) name(r *row) runlog.Run {
 
 func (x *rows) place(r *row) Place { return Place{Created: r.created, Run: x.name(r)} }
 
-// export returns the Row of r.
 func (x *rows) export(r *row) Row {
 	return Row{Place: x.place(r), Status: r.runStatus(), Sequence: r.sequence, Version: r.version}
 }

@@ -270,7 +270,7 @@ func CheckNamed(s *harnessv1.RunSpec, names []string) error {
 	return nil
 }
 
-// NamesTools reports whether a spec names tools.
+// NamesTools reports whether a rule, a hook, a mode, a sub-agent or another part of a spec names tools.
 func NamesTools(s *harnessv1.RunSpec) bool {
 	return len(s.GetAgent().GetTools())+len(s.GetAgent().GetAgents())+len(s.GetClientTools())+len(s.GetConfig().GetContext().GetDurability()) > 0 ||
 		slices.ContainsFunc(s.GetAgent().GetHooks(), func(h *harnessv1.Hook) bool { return len(h.GetTools()) > 0 }) ||

@@ -19,7 +19,6 @@ func thought(turn, attempt, try uint32, offset, text uint64, reasoning string) *
 	return &harnessv1.Delta{TurnNumber: turn, Attempt: attempt, Try: try, Offset: text, ReasoningOffset: offset, Reasoning: reasoning}
 }
 
-// both is a delta with text and reasoning.
 func both(offset uint64, reasoning string, text uint64, written string) *harnessv1.Delta {
 	d := thought(1, 1, 1, offset, text, reasoning)
 	d.Text = written

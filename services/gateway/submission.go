@@ -75,7 +75,6 @@ type SubmissionResult interface{ submissionResult() }
 
 // Results of actions.
 type (
-	// RunRead is the run that was read.
 	RunRead struct{ RunState input.State }
 	// RunConfirmed: nothing newer is stored.
 	RunConfirmed struct{}

@@ -30,7 +30,6 @@ type group struct{ status, reason uint8 }
 
 const otherReason = 1
 
-// number returns the number of a reason.
 func (t *tally) number(reason string) uint8 {
 	if t.reasons == nil {
 		t.reasons = []string{"", "other"}

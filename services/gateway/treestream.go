@@ -65,7 +65,6 @@ type branch struct {
 // Delivery is what a watcher is to receive next: an event, or notice that a record has been
 // delivered completely.
 type Delivery struct {
-	// Run is its run.
 	Run string
 	// Event is an event with all names; nil: Record is set.
 	Event *harnessv1.Event

@@ -52,7 +52,6 @@ type Work struct {
 	Expired []runlog.Entry
 }
 
-// RunRecovery is the recovery of a run.
 type RunRecovery struct {
 	Run runlog.Run
 	Recovery

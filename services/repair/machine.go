@@ -128,7 +128,6 @@ func Final(a Action) bool {
 type Event interface{ event() }
 
 type (
-	// ViewRead is the view that was read.
 	ViewRead struct{ View runlog.View }
 	// NotFound: nothing is stored of the run, or the executor has no consumer.
 	NotFound struct{ Err error }

@@ -14,7 +14,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
 
-// run returns the run of the decision.
 func (d *decision) run() runlog.Run {
 	return runlog.Run{Namespace: d.in.GetNamespace(), ID: d.in.GetRunId()}
 }

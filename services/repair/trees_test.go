@@ -56,7 +56,6 @@ func reported(call string, version uint64, order uint32, status harnessv1.RunSta
 	return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_ChildReport{ChildReport: r}}
 }
 
-// child returns the child of a call.
 func child(o *harnessv1.Outcome, call string) *harnessv1.Child {
 	for _, c := range o.GetStep().GetSnapshot().GetChildren() {
 		if c.GetCallId() == call {

@@ -15,7 +15,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 )
 
-// input returns the input of a situation.
 func (c situation) input() *harnessv1.StepInput {
 	s := at(4)
 	s.Turn = &harnessv1.TurnState{Number: 4, CalledTools: !c.silent, Calls: 1, AgentDone: c.done, CalledWorkComplete: c.called}

@@ -223,7 +223,6 @@ func (d *decision) leaveReflection() error {
 	return d.Enter(harnessv1.PhaseInput_PHASE_INPUT_NEXT_TURN)
 }
 
-// end ends the run.
 func (d *decision) end(status harnessv1.RunStatus, input harnessv1.PhaseInput, kind, message string, accepted bool) error {
 	s := d.s
 	if err := d.endBackground(); err != nil {

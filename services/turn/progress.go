@@ -156,7 +156,6 @@ func (p *Progress) killed() bool {
 	return false
 }
 
-// call returns the call with an id.
 func (p *Progress) call(id string) (toolcall.Call, bool) {
 	for _, c := range p.Calls {
 		if c.ID == id {
@@ -182,7 +181,6 @@ func (p *Progress) Stop(cause error, interrupted bool) {
 	}
 }
 
-// entry returns the draft of a journal entry.
 func (p *Progress) entry(s *State, entry *harnessv1.Journal) *runstate.Draft {
 	return runstate.NewEntry(entry, s.Snapshot, p.Number)
 }

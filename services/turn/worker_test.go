@@ -115,7 +115,6 @@ func (w *worker) effect(format string, args ...any) {
 	w.effects = append(w.effects, fmt.Sprintf(format, args...))
 }
 
-// perform performs an action.
 func (w *worker) perform(action turn.Action) turn.Event {
 	switch a := action.(type) {
 	case turn.Append:
@@ -235,7 +234,6 @@ func (w *worker) conversation() *conversation.Conversation {
 	return c
 }
 
-// respond returns the record of a response.
 func respond(t fataler, s *harnessv1.Snapshot, r *model.Response, known ...string) *harnessv1.Record {
 	w := newWorker(t, s)
 	w.response, w.known, w.dies = r, known, 2

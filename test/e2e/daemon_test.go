@@ -86,7 +86,6 @@ func (h *household) started() int {
 	return bytes.Count(raw, []byte("the background process has started"))
 }
 
-// status returns the status of a run.
 func (h *household) status(run string) string {
 	h.t.Helper()
 	code, stdout, stderr := start(h.t, h.env(), "show", run, "--output", "json").wait()

@@ -86,7 +86,6 @@ func TestModelIsChosen(t *testing.T) {
 	}
 }
 
-// modelOf returns the model of a request.
 func modelOf(t *testing.T, r modeltest.ReceivedRequest) string {
 	t.Helper()
 	var body struct {

@@ -166,7 +166,6 @@ func (b *bodies) effect(name string) effects {
 	return 1 << (len(b.effects) - 1)
 }
 
-// effectNames returns the effects in e.
 func (b *bodies) effectNames(e effects) []string {
 	var names []string
 	for i, name := range b.effects {

@@ -203,7 +203,6 @@ func (m *Model) same(s *state, item itemID, after, upTo seq) seq {
 	return 0
 }
 
-// fires reports whether an item is a timer that fired.
 func (m *Model) fires(item itemID) bool { return m.items[item].GetTimerFired() != nil }
 
 // fired is what a repair.Timer does after a view of a replica that has the stream

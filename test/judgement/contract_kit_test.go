@@ -173,7 +173,6 @@ func contractRead(r *live.Run, path string) string {
 	return string(data)
 }
 
-// contractSays is a reply with a text and a call.
 func contractSays(text string, c modeltest.Call) modeltest.Reply {
 	return modeltest.Reply{Text: text, Calls: []modeltest.Call{c}}
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
-// hooksFailingIn fails in one turn.
 func hooksFailingIn(turn uint32) hooksAnswer {
 	return func(h hooksCall) (*harnessv1.HookVerdict, error) {
 		if h.GetTurnNumber() == turn {

@@ -51,7 +51,6 @@ func hooksTopic(t harnessv1.HookTopic) string {
 	return strings.ToLower(strings.TrimPrefix(t.String(), "HOOK_TOPIC_"))
 }
 
-// hooksAll are all topics.
 func hooksAll() []harnessv1.HookTopic {
 	var all []harnessv1.HookTopic
 	for n := range harnessv1.HookTopic_name {
@@ -73,7 +72,6 @@ func hooksRule(topic harnessv1.HookTopic, cel string, action harnessv1.HookActio
 	return &harnessv1.Hook{Topic: topic, Cel: cel, Action: action, Reason: reason}
 }
 
-// hooksVerdict is a verdict.
 func hooksVerdict(action harnessv1.HookAction, reason string) *harnessv1.HookVerdict {
 	return &harnessv1.HookVerdict{Action: action, Reason: reason}
 }

@@ -24,7 +24,6 @@ func twoHosts(t *testing.T) *meshtest.Mesh {
 	return m
 }
 
-// slowly returns a scenario of one command.
 func slowly(name, command string) scenario {
 	return scenario{
 		name: name, lines: 1,

@@ -196,7 +196,6 @@ func (d *driver) canonical(entries []runlog.Entry) string {
 	return meshtest.Canonical(entries, replace...)
 }
 
-// spec returns the spec of a run of a script.
 func spec(script, workspace string) *harnessv1.RunSpec {
 	return &harnessv1.RunSpec{
 		Goal:      content.Inline("Do what the script says."),
@@ -209,7 +208,6 @@ func spec(script, workspace string) *harnessv1.RunSpec {
 	}
 }
 
-// spec returns the spec of a run of the scenario.
 func (s scenario) spec(script, workspace string) *harnessv1.RunSpec {
 	made := spec(script, workspace)
 	if s.edit != nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
-// level returns a sub-agent with a script.
 func level(name, script string, below ...*harnessv1.SubAgent) *harnessv1.SubAgent {
 	return &harnessv1.SubAgent{
 		Name: name, Description: "Helps.", Instructions: "Help.", Model: "script:" + scriptFile("tree-"+name, script), Agents: below,

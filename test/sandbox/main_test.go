@@ -155,7 +155,6 @@ func copyProgram(t testing.TB, from, to string) {
 	}
 }
 
-// do has a host do a job.
 func (h *host) do(j job.Job) (job.Result, error) {
 	var result job.Result
 	if err := h.jobs.Encode(j); err != nil {

@@ -95,7 +95,6 @@ func (w *turnWorker) fail(version uint64, failure *harnessv1.TurnError) (*harnes
 	return turn.Complete(s, w.p, turn.End{Error: failure, ToolTokens: 100, Now: w.d.now()})
 }
 
-// perform performs an action of the turn.
 func (w *turnWorker) perform(action turn.Action) turn.Event {
 	d := w.d
 	d.t.Helper()

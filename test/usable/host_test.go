@@ -90,7 +90,6 @@ func outside(t testing.TB, dir, line string, limit time.Duration) outcome {
 	return o
 }
 
-// toolHost is a tool host.
 type toolHost struct {
 	server *toolhostserver.Server
 	calls  int

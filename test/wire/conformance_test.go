@@ -46,7 +46,6 @@ const (
 	noSkills        = "skills are folders; those of servers are not supported"
 )
 
-// exemptClient are exemptions of the client.
 var exemptClient = map[string]exemption{
 	"json-schema-2020-12-preservation":      {reason: "a model is shown the converted schema of a tool, and no person the original"},
 	"auth/basic-cimd":                       {"there is no public address for the metadata of a client: it registers", []string{"cimd-client-id-used"}},
@@ -191,7 +190,6 @@ const (
 	noTasks       = "tasks are not supported: a run is started and waited for"
 )
 
-// exemptServer are exemptions of the server.
 var exemptServer = map[string]exemption{
 	"server-sse-multiple-streams " + oldProtocol: {reason: noSessions},
 	"caching": {noSuchFeature, []string{

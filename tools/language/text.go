@@ -18,7 +18,6 @@ func (t *text) line(offset int) int {
 	return t.lines[min(strings.Count(t.body[:offset], "\n"), len(t.lines)-1)]
 }
 
-// oneLine is a text of one line.
 func oneLine(k kind, body string, line int) text {
 	return text{kind: k, body: strings.ReplaceAll(body, "\n", " "), lines: []int{line}}
 }

@@ -97,7 +97,6 @@ func (r *recipe) copyContext(root, to string) error {
 	return nil
 }
 
-// stage is the one of a name.
 func (r *recipe) stage(name string) *instructions.Stage {
 	for i := range r.stages {
 		if r.stages[i].Name == name {

@@ -127,7 +127,6 @@ func minConfidence(a *harnessv1.Acceptability) float64 {
 	return a.GetMinConfidence()
 }
 
-// report adds an output to a gap report.
 func report(gap *harnessv1.GapReport, c *harnessv1.TaskContract, o *harnessv1.RequiredOutput, seen *harnessv1.RequirementCoverage) {
 	entry := &harnessv1.UnmetRequirement{Id: o.GetId()}
 	gap.UnmetRequirements = append(gap.UnmetRequirements, entry)

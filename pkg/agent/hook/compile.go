@@ -79,7 +79,7 @@ func (s *Set) freeID(one *subscriber) string {
 	}
 }
 
-// Any reports whether one of the topics has a hook.
+// Any reports whether one of the topics has a hook. A nil Set has none.
 func (s *Set) Any(topics ...harnessv1.HookTopic) bool {
 	if s == nil {
 		return false

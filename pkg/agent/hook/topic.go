@@ -116,7 +116,6 @@ func findTopic(id harnessv1.HookTopic) (t *Topic, ok bool) {
 	return nil, false
 }
 
-// Name returns the name of the topic.
 func (t *Topic) Name() string { return TopicName(t.ID) }
 
 // allows reports whether a hook of the topic may return an action.

@@ -26,12 +26,10 @@ func withPrefixes(words ...string) []*harnessv1.ToolRule {
 	return rules
 }
 
-// hosted returns a tool as one of the tool host.
 func hosted(spec *harnessv1.ToolSpec) *harnessv1.ToolSpec {
 	return &harnessv1.ToolSpec{Name: spec.GetName(), Annotations: spec.GetAnnotations(), Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST}
 }
 
-// TestGrantsCoverEachSimpleCommand.
 func TestGrantsCoverEachSimpleCommand(t *testing.T) {
 	deny := pattern("run_command", deny, "secret")
 	p, err := Compile([]*harnessv1.ToolRule{deny})

@@ -75,7 +75,6 @@ func sizeOf(m *harnessv1.Message) int {
 	return size
 }
 
-// text returns the text of a message.
 func (r *Reader) text(ctx context.Context, m *harnessv1.Message) (string, error) {
 	var b strings.Builder
 	for _, p := range piecesOf(m) {

@@ -102,7 +102,6 @@ func (e *Entry) weigh(tokens uint32) {
 // CallTokens returns the tokens of the call of a result.
 func (e *Entry) CallTokens() uint32 { return e.callTokens }
 
-// classOf returns the class of a message.
 func classOf(m *harnessv1.Message) harnessv1.MessageClass {
 	switch m.GetRole() {
 	case harnessv1.Role_ROLE_TOOL:

@@ -172,7 +172,7 @@ func summaryItem(plan *harnessv1.CompactionPlan, summary *harnessv1.StructuredSu
 	return it
 }
 
-// Messages returns the messages of items.
+// Messages returns the messages of items, which share their memory.
 func Messages(items []Item) []*harnessv1.Message {
 	messages := make([]*harnessv1.Message, len(items))
 	for i := range items {

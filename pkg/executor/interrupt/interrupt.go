@@ -46,7 +46,6 @@ type Watch struct {
 	now    func() time.Time
 }
 
-// New returns a Watch.
 func New(log Log, logger *slog.Logger, now func() time.Time) *Watch {
 	return &Watch{log: log, logger: logger, now: now}
 }
@@ -70,7 +69,6 @@ type Inbox struct {
 	newest inboxRead
 }
 
-// inboxRead is a read of an inbox.
 type inboxRead struct {
 	number uint64
 	at     time.Time // when it began

@@ -61,7 +61,6 @@ const maxAsked = 16 << 10
 // maxAnswer bounds the answer of a job, in bytes.
 const maxAnswer = 64 << 10
 
-// New returns an Observer.
 func New(cfg Config) *Observer {
 	if cfg.Now == nil {
 		cfg.Now = time.Now

@@ -41,7 +41,6 @@ func (f *file) addObjects(s *objectStream) {
 	}
 }
 
-// content returns an object stream from an offset on.
 func (f *file) content(s *objectStream, offset int) []byte {
 	if s.content == nil {
 		if f.recent != nil {

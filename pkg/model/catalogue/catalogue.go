@@ -67,7 +67,7 @@ type Entry struct {
 	TokenFactor float64
 	// Known reports whether the model is in the catalogue.
 	Known bool
-	// Priced reports whether its prices are.
+	// Priced reports whether the catalogue has its prices.
 	Priced bool
 }
 

@@ -127,7 +127,6 @@ type Provider struct {
 	ModelsOf, ModelPrefix string
 }
 
-// Speaks reports whether the provider has a wire.
 func (p *Provider) Speaks(w Wire) bool { return slices.Contains(p.Wires, w) }
 
 // Provider returns the provider with a name or an alias; nil if there is none.

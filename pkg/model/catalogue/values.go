@@ -93,7 +93,6 @@ func anyOf(names []string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// tokens returns a reader of a number of tokens.
 func (p *parser) tokens(into *uint32) reader { return p.number(into, "of tokens") }
 
 // number returns a reader of a whole number from 1.
@@ -120,7 +119,6 @@ func (p *parser) decimal(into *float64, limit float64, of string) reader {
 	}
 }
 
-// price returns a reader of a price.
 func (p *parser) price(into **uint64) reader {
 	return func(name string, n *yaml.Node) error {
 		var usd float64

@@ -142,7 +142,6 @@ func (c *call) add(d callDelta) {
 	}
 }
 
-// response returns the response.
 func (a *answer) response(e conclusion, u *usage, name string) *model.Response {
 	r := &model.Response{Text: a.text.String(), Usage: u.proto(), Model: name}
 	for _, c := range a.calls {

@@ -56,7 +56,6 @@ func (o object) set(name string, value json.RawMessage) object {
 	return append(o, member{name, value})
 }
 
-// json returns the object as JSON.
 func (o object) json() json.RawMessage {
 	var b body
 	b.open('{')

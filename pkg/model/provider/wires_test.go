@@ -11,7 +11,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
-// bodyOf returns the body of a request to a model.
 func bodyOf(t *testing.T, c *catalogue.Catalogue, ref string, change func(*model.Request)) string {
 	t.Helper()
 	var sent string

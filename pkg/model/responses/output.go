@@ -182,7 +182,6 @@ func (b *builder) reasoning(i *item) {
 
 func (b *builder) part(p *harnessv1.Part) { b.response.Parts = append(b.response.Parts, p) }
 
-// callName returns the name of a call.
 func (i *item) callName() string {
 	if i.Name == "" {
 		return i.name

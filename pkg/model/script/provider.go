@@ -36,7 +36,6 @@ type place struct {
 
 var _ model.Provider = (*Provider)(nil)
 
-// NewProvider returns a provider of s.
 func NewProvider(s *Script) *Provider {
 	return &Provider{script: s, failed: map[place]uint32{}}
 }

@@ -72,7 +72,8 @@ func hookCall(ctx context.Context, run runlog.Run, data []byte) *nats.Msg {
 	return m
 }
 
-// ServeHooks answers the hooks of a run.
+// ServeHooks calls handle for hooks of a run that its clients answer, until stop is called. When it returns,
+// the bus knows the subscription. Servers of the same run share the hooks.
 func (l *Log) ServeHooks(run runlog.Run, handle func(context.Context, *harnessv1.HookRequest) (*harnessv1.HookAnswer, error)) (stop func(), err error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	s := &hookServer{handle: handle}

@@ -33,7 +33,6 @@ func jobRun(job *harnessv1.Job) runlog.Run {
 	return runlog.Run{Namespace: job.GetNamespace(), ID: job.GetRunId()}
 }
 
-// jobDelivery is one delivery of a job.
 type jobDelivery struct {
 	*lease
 	job *harnessv1.Job

@@ -108,7 +108,6 @@ func plain(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// accept returns the response to one request.
 func accept(r *harnessv1.ServerRequest, text string) (*harnessv1.ServerResponse, error) {
 	response := &harnessv1.ServerResponse{RequestId: r.GetId(), Action: harnessv1.AnswerAction_ANSWER_ACTION_ACCEPT}
 	if r.Url != nil {

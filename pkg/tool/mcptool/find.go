@@ -22,7 +22,6 @@ type Index struct {
 	byName map[string]*harnessv1.McpTool
 }
 
-// NewIndex returns the index of tools.
 func NewIndex(tools *harnessv1.McpTools) *Index {
 	x := &Index{tools: tools.GetTools(), byName: map[string]*harnessv1.McpTool{}}
 	for _, t := range x.tools {

@@ -35,7 +35,7 @@ func (s Site) String() string {
 	return s.Name + ":" + strconv.Itoa(int(s.Port))
 }
 
-// In reports whether the host is one of hosts.
+// In reports whether one of hosts matches the host, a pattern such as *.NAME included.
 func (s Site) In(hosts []sandbox.Host) bool { return sandbox.Matches(hosts, s.Name, s.Port) }
 
 // Of returns the host of an address.

@@ -75,7 +75,6 @@ func TokenMay(ctx context.Context, right Right) bool {
 
 type callerKey struct{}
 
-// with adds the caller to a context.
 func with(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }

@@ -52,7 +52,6 @@ type Door struct {
 	warned map[[sha256.Size]byte]bool
 }
 
-// New returns a door.
 func New(cfg Config) *Door {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

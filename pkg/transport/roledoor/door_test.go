@@ -154,7 +154,6 @@ func TestZeroConfigAdmitsNoCaller(t *testing.T) {
 	}
 }
 
-// naming adds roles to a certificate.
 func naming(roles ...string) func(*x509.Certificate) {
 	return func(c *x509.Certificate) {
 		for _, role := range roles {

@@ -65,7 +65,6 @@ func jsonNames(m protoreflect.MessageDescriptor) []string {
 	return names
 }
 
-// fillField sets one field.
 func fillField(m protoreflect.Message, f protoreflect.FieldDescriptor, value json.RawMessage, path string, inMilliseconds bool) error {
 	if kindOf(value) == 'n' {
 		return nil

@@ -338,7 +338,6 @@ func TestRunsAreSentAsTheyChange(t *testing.T) {
 	}
 }
 
-// nextRun returns the next run of a stream.
 func (s *stream) nextRun() sse {
 	got := s.until("run")
 	return got[len(got)-1]

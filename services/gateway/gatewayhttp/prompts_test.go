@@ -73,7 +73,6 @@ func TestMistakesWithPromptsNameTheField(t *testing.T) {
 	}
 }
 
-// TestRoutesOfPromptsNeedTheRightsOfTheToken.
 func TestRoutesOfPromptsNeedTheRightsOfTheToken(t *testing.T) {
 	b := newBed(t)
 	path := filepath.Join(t.TempDir(), "tokens")

@@ -73,7 +73,6 @@ func Serve(ctx context.Context, cfg Config, in io.ReadCloser, out io.WriteCloser
 // service has the tools.
 type service struct{ cfg Config }
 
-// New returns a server.
 func New(cfg Config) *mcp.Server {
 	s := &service{cfg}
 	server := mcp.NewServer(&mcp.Implementation{Name: "harnessmesh", Version: cfg.Version}, &mcp.ServerOptions{

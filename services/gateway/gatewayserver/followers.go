@@ -45,7 +45,6 @@ type followers struct {
 	deltas chan runDelta
 }
 
-// runDelta is a delta and its run.
 type runDelta struct {
 	run   string
 	delta *harnessv1.Delta

@@ -69,7 +69,7 @@ func (s *Server) ResumeRun(ctx context.Context, r *harnessv1.ResumeRunRequest) (
 	return &harnessv1.ResumeRunResponse{RequestId: id, AlreadyRunning: admission == input.Unneeded}, nil
 }
 
-// CancelRun cancels a run.
+// CancelRun stores a cancel in the inbox of a run. A worker ends the run.
 func (s *Server) CancelRun(ctx context.Context, r *harnessv1.CancelRunRequest) (*harnessv1.CancelRunResponse, error) {
 	id, _, err := s.input(ctx, r.GetNamespace(), r.GetRunId(), &harnessv1.InboxItem{
 		Id:    r.GetRequestId(),

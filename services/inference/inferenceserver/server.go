@@ -102,7 +102,6 @@ func New(cfg Config) *Server {
 	return &Server{cfg: cfg, providers: map[string]*provider{}}
 }
 
-// Name returns inference.
 func (s *Server) Name() string { return inference.Name }
 
 // Register adds InferenceService to a gRPC server.

@@ -93,7 +93,6 @@ func (o *observer) first() uint64 {
 	return o.task.Entry.Sequence
 }
 
-// fetch fetches one observation.
 func (o *observer) fetch(ctx context.Context, needs *harnessv1.Needs, key string) (*harnessv1.Observation, error) {
 	spec := o.task.Step().GetRepairTrigger().GetSpec()
 	for _, request := range needs.GetHooks() {

@@ -138,7 +138,6 @@ func New(cfg Config) *Server {
 	}
 }
 
-// Register registers RepairService.
 func (s *Server) Register(r grpc.ServiceRegistrar) { harnessv1.RegisterRepairServiceServer(r, s) }
 
 // Repair returns the outcome that repair would commit for a step, without

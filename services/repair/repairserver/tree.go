@@ -353,7 +353,6 @@ func (s *Server) taskPrompt(ctx context.Context, run runlog.Entry, g *harnessv1.
 	return tree.TaskPrompt(text, task.GetId())
 }
 
-// textOf returns a text of a run.
 func (s *Server) textOf(ctx context.Context, run runlog.Run, c *harnessv1.Content) (string, error) {
 	ref := c.GetBlob()
 	if ref == nil {

@@ -39,7 +39,7 @@ func (s *sources) Messages(ctx context.Context) ([]*harnessv1.Message, error) {
 	return c.Messages, nil
 }
 
-// Text returns the text of a content.
+// Text returns the text of a content of the run, from its blob if it has one.
 func (s *sources) Text(ctx context.Context, c *harnessv1.Content) (string, error) {
 	ref := c.GetBlob()
 	if ref == nil {
@@ -69,7 +69,7 @@ func (s *sources) Artifact(ctx context.Context, id string) (text string, found b
 	return text, err == nil, err
 }
 
-// Saved returns the saved artifacts.
+// Saved returns the artifacts of save_artifact.
 func (s *sources) Saved() []*harnessv1.Artifact {
 	return s.snapshot().GetWorkItemLedger().GetArtifacts()
 }

@@ -31,7 +31,6 @@ func (h *host) output(id string, offset, wait int) *harnessv1.ExecuteToolRespons
 	return h.call(tools.CommandOutput, map[string]any{"id": id, "offset": offset, "wait_seconds": wait})
 }
 
-// backgroundStates returns the states of background commands.
 func (h *host) backgroundStates(commands ...*harnessv1.BackgroundCommand) []*harnessv1.BackgroundState {
 	h.t.Helper()
 	resp, err := h.InspectWorkspace(context.Background(), &harnessv1.InspectWorkspaceRequest{

@@ -117,7 +117,6 @@ func shell(t *testing.T, dir, line string) (ran bool) {
 	return err == nil
 }
 
-// gitUser makes the git of this test that of a user.
 func gitUser(t *testing.T) {
 	t.Helper()
 	home := t.TempDir()

@@ -178,7 +178,6 @@ func (s *Server) runTool(ctx context.Context, t tools.Tool, req *harnessv1.Execu
 	}, req.GetArguments())
 }
 
-// executed returns the response for the result of a tool.
 func executed(r tools.Result, duration time.Duration) *harnessv1.ExecuteToolResponse {
 	outcome := harnessv1.ToolOutcome_TOOL_OUTCOME_DONE
 	if r.Unconfined {

@@ -290,5 +290,4 @@ func resolve(dir string) (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-// LedgerID returns the id of the ledger.
 func (s *Server) LedgerID() string { return s.ledger.ID }

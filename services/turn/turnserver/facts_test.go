@@ -173,7 +173,6 @@ func TestCompactedMessagesAreCountedAsSent(t *testing.T) {
 	}
 }
 
-// TestRequestsAreNotDescribedWithoutCompaction.
 func TestRequestsAreNotDescribedWithoutCompaction(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, calls(call("a", "read_file", "path", "PLAN.md"), done))

@@ -157,7 +157,6 @@ func conversations(cfg Config) *conversationcache.Cache {
 	return conversationcache.New(cfg.Log, cfg.CacheBytes)
 }
 
-// Name returns turn.
 func (w *Server) Name() string { return turn.Name }
 
 // Run executes turns until ctx ends and all work has ended.

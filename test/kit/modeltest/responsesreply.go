@@ -111,7 +111,6 @@ func (m *responseOutput) summary(t *Thinking) []any {
 	return parts
 }
 
-// response returns a response with a status and items.
 func (m *responseOutput) response(model, status string, items any) map[string]any {
 	r := map[string]any{
 		"id": fmt.Sprintf("resp_%d", m.number), "object": "response", "created_at": 1, "model": model, "status": status,
@@ -126,7 +125,6 @@ func (m *responseOutput) response(model, status string, items any) map[string]an
 	return r
 }
 
-// ended returns the response as it ends.
 func (m *responseOutput) ended(model string, items []map[string]any) map[string]any {
 	switch reason := m.reply.finishReason(); {
 	case m.reply.Fault == FaultFailed:

@@ -293,5 +293,4 @@ func differ(what string, made, stored proto.Message) string {
 	return fmt.Sprintf("%s: stored {%s}; decided again {%s}", what, prototext.MarshalOptions{}.Format(stored), prototext.MarshalOptions{}.Format(made))
 }
 
-// refusal reports whether an alert is that of a refusal.
 func refusal(a *harnessv1.QualityAlert) bool { return a.GetSeverity() == quality.Critical }

@@ -188,7 +188,6 @@ func New(env func(string) string) *mcp.Server {
 	return s
 }
 
-// text returns a result of text.
 func text(format string, args ...any) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf(format, args...)}}}
 }

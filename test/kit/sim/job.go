@@ -150,7 +150,6 @@ func checkKey(run runlog.Run, name string) error {
 	return nil
 }
 
-// jobDelivery is one delivery of a job.
 type jobDelivery struct{ *delivery }
 
 // Job returns the job.

@@ -165,7 +165,6 @@ func segmentID(l *Log, s *harnessv1.Snapshot) uint64 {
 	return runlog.HashID(fmt.Sprintf("%s/%d/%d", l.Run.ID, s.GetFirstSequence(), s.GetSegment()))
 }
 
-// profileOf returns a stored profile.
 func (w *World) profileOf(namespace, name string) (*harnessv1.StoredProfile, error) {
 	p := &harnessv1.StoredProfile{}
 	return p, proto.Unmarshal(w.store.values[runlog.ValueKey{Namespace: namespace, Kind: "profile", Name: name}].data, p)

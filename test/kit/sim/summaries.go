@@ -24,12 +24,10 @@ func summaryInvariants() []Invariant {
 	}
 }
 
-// planOfStep returns the plan of a step.
 func planOfStep(e runlog.Entry) *harnessv1.CompactionPlan {
 	return e.Record.GetStep().GetSnapshot().GetCompactionPlan()
 }
 
-// compacted reports whether a record is a step of compaction.
 func compacted(e runlog.Entry) bool { return e.Record.GetStep().GetFrom() == workflow.Compaction }
 
 // ended returns the ends of jobs that the decision of a step has seen, by key.

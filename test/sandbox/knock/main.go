@@ -105,7 +105,6 @@ func knock(calls *errgroup.Group, address, token string, runs []string) {
 // refused are the codes of a call that did not work.
 var refused = []codes.Code{codes.Unauthenticated, codes.PermissionDenied, codes.Unavailable, codes.Unimplemented}
 
-// call calls a method for a run.
 func call(conn *grpc.ClientConn, token string, method protoreflect.MethodDescriptor, run string) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -119,7 +119,6 @@ var sockets = []Way{
 	withNetwork(Way{Name: "raw internet packets", Try: family(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP)}),
 }
 
-// connect connects to a port.
 func connect(network, host string, port int) error {
 	conn, err := net.Dial(network, net.JoinHostPort(host, strconv.Itoa(port)))
 	if err == nil {

@@ -30,7 +30,6 @@ type Reader func(path string) ([]byte, error)
 
 // File is the content of an agent file and of the files that it names.
 type File struct {
-	// Agent is the agent.
 	Agent *harnessv1.AgentSpec
 	// Config has only the settings of the file, without defaults.
 	Config *harnessv1.LoopConfig

@@ -56,7 +56,6 @@ func (d *decoder) mapping(n *yaml.Node, what string, visit func(key, value *yaml
 	}
 }
 
-// list visits the items of a list.
 func (d *decoder) list(n *yaml.Node, what string, visit func(i int, item *yaml.Node)) {
 	if n.Kind != yaml.SequenceNode {
 		d.errorf(n, "%sexpected a list", label(what))

@@ -93,7 +93,8 @@ func (s *Session) Close(ctx context.Context) error {
 // ErrNoData is returned by Read and Store if the data directory does not exist.
 var ErrNoData = errors.New("the data directory does not exist")
 
-// Connect returns a session for the need.
+// Connect returns a session with the gateway of opts.Server, which serves every need, or without one
+// with the data directory of this machine. The caller closes it. ErrNoData: Read and Store without data.
 func Connect(ctx context.Context, opts Options, need Need) (*Session, error) {
 	if opts.Server != "" {
 		conn, err := dial(opts)

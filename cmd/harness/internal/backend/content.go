@@ -94,7 +94,6 @@ func textsOfCall(p *harnessv1.PendingCall) []*harnessv1.Content {
 	return all
 }
 
-// texts returns the contents of a result.
 func texts(r *harnessv1.HarnessResult) []*harnessv1.Content {
 	all := []*harnessv1.Content{r.GetAnswer(), r.GetSummary(), r.GetOutput()}
 	for _, d := range r.GetDeliverables() {

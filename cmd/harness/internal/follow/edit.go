@@ -71,7 +71,6 @@ func isText(call *harnessv1.PendingCall) bool {
 	return isCommand(call) && ok
 }
 
-// commandOf returns the command of a call.
 func commandOf(call *harnessv1.PendingCall) (string, bool) {
 	var given map[string]any
 	if json.Unmarshal([]byte(call.GetArguments().GetInline()), &given) != nil {

@@ -45,7 +45,6 @@ type Printer interface {
 
 // Config selects a run and how to follow it.
 type Config struct {
-	// Client is the gateway.
 	Client harnessv1.GatewayServiceClient
 	// Namespace and Run name the run.
 	Namespace, Run string

@@ -105,7 +105,6 @@ func (n *Node) connectionOptions() []grpc.ServerOption {
 	})}
 }
 
-// serves reports whether this node has a role.
 func (n *Node) serves(role string) bool { return slices.Contains(n.cfg.Roles, role) }
 
 // called reports whether other processes call services of roles here.

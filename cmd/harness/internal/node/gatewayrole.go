@@ -85,7 +85,6 @@ func (n *Node) checkModel(ref string) error {
 	return err
 }
 
-// hostTools returns the tools of the tool host.
 func hostTools(ctx context.Context, host harnessv1.ToolHostServiceClient) ([]*harnessv1.ToolSpec, error) {
 	r, err := host.DescribeHost(ctx, &harnessv1.DescribeHostRequest{})
 	return r.GetTools(), err

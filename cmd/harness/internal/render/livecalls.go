@@ -11,7 +11,6 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// callState is the state of a call.
 type callState int
 
 const (

@@ -206,7 +206,6 @@ func (g *gauges) left(s Style, now time.Time, running int) string {
 	return s.good(s.spin(now)) + " " + s.bold(turn) + "  " + s.dim(doing)
 }
 
-// right returns the gauges.
 func (g *gauges) right(s Style, width int, now time.Time) []part {
 	budgets := g.State.GetConfig().GetBudgets()
 	var parts []part

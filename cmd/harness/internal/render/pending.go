@@ -12,7 +12,6 @@ import (
 
 // PendingCall is a call that waits for an answer.
 type PendingCall struct {
-	// Call is the call.
 	Call *harnessv1.PendingCall
 	// Run is the name of its run where calls of several runs are printed; else empty.
 	Run string

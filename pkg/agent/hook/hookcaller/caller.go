@@ -54,7 +54,6 @@ type Config struct {
 // Caller calls hooks. It is safe for concurrent use.
 type Caller struct{ cfg Config }
 
-// New returns a Caller.
 func New(cfg Config) *Caller {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

@@ -56,7 +56,6 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// New returns a Guard.
 func New(c Config) *Guard {
 	return &Guard{
 		calls: filepath.Join(c.Dir, "guard"), kept: filepath.Join(c.Dir, "kept"),
@@ -64,7 +63,6 @@ func New(c Config) *Guard {
 	}
 }
 
-// ErrWorkspace is the error for a workspace that cannot be opened.
 var ErrWorkspace = errors.New("the workspace cannot be opened")
 
 // Watch is the guard of a call. A nil Watch guards nothing.

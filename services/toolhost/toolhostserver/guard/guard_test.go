@@ -190,7 +190,6 @@ func TestKeptIsBounded(t *testing.T) {
 	}
 }
 
-// TestASnapshotThatCannotBeStoredStartsNothing.
 func TestASnapshotThatCannotBeStoredStartsNothing(t *testing.T) {
 	g := newGuard(t)
 	write(t, filepath.Dir(g.calls), map[string]string{"guard": "a file"})

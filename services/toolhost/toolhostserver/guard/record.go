@@ -48,7 +48,6 @@ func (g *Guard) store(w *Watch) error {
 	return g.create(w, data)
 }
 
-// use sets the record of a watch.
 func (g *Guard) use(w *Watch, r *record) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

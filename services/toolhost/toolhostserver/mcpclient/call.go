@@ -309,7 +309,6 @@ func (r *Result) finish(c Call, text, empty string) {
 	r.Text = origin(c.GetServer()) + text
 }
 
-// resource adds the contents of a resource.
 func (r *Result) resource(b *strings.Builder, contents *mcp.ResourceContents) {
 	switch {
 	case contents == nil:

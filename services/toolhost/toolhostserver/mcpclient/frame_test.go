@@ -49,7 +49,6 @@ func TestFramesAreIdentified(t *testing.T) {
 	}
 }
 
-// letters are n letters.
 func letters(n int64) io.Reader { return io.LimitReader(same('A'), n) }
 
 type same byte

@@ -22,7 +22,6 @@ func leftOut(match func(guard string) bool) bool {
 	return false
 }
 
-// without reports whether a step is left out.
 func without(step string) bool { return leftOut(func(guard string) bool { return guard == step }) }
 
 // withoutCall reports whether the rule for a system call is left out.

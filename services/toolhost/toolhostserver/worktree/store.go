@@ -97,7 +97,6 @@ type treeRecord struct {
 	Merge  string                 `json:"merge,omitempty"`
 }
 
-// mergeResult is the result of a merge.
 type mergeResult struct {
 	Text    string   `json:"text"`
 	Changed []string `json:"changed,omitempty"`

@@ -33,7 +33,7 @@ type Renderer struct {
 	parser parser.Parser // nil before its first use
 }
 
-// New returns a renderer.
+// New returns a renderer; a width below 10 counts as 10.
 func New(look Look) *Renderer {
 	look.Width = max(look.Width, 10)
 	return &Renderer{look: look}

@@ -37,7 +37,6 @@ func (c *oneProfile) name() (string, error) {
 	return c.Profile, nil
 }
 
-// profileShowCmd shows a profile.
 type profileShowCmd struct {
 	oneProfile `embed:""`
 	Output     string `enum:"text,json" default:"text" help:"Format: lines (text) or one object (json)."`

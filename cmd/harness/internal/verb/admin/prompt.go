@@ -25,7 +25,6 @@ type PromptCmd struct {
 	Unset promptUnsetCmd `cmd:"" help:"Restore the built-in prompt."`
 }
 
-// promptListCmd lists prompts.
 type promptListCmd struct {
 	target.GatewayCall `embed:""`
 }

@@ -158,7 +158,6 @@ func argumentText(raw string) string {
 	return text.String()
 }
 
-// argumentLines returns one argument.
 func argumentLines(name string, value json.RawMessage) string {
 	plain := string(value)
 	var written string

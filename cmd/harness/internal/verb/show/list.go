@@ -141,7 +141,6 @@ func (c *ListCmd) table(ctx context.Context, a *console.Console, s *backend.Sess
 	return []byte(strings.TrimSuffix(table+below, "\n")), err
 }
 
-// name returns the name of a run in a list.
 func (c *ListCmd) name(r *harnessv1.Run) string {
 	if c.Namespace == "*" {
 		return r.GetNamespace() + "/" + r.GetRunId()

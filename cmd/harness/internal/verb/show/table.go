@@ -78,7 +78,6 @@ func (t runTable) fit(width int) (fit [columns]int) {
 	return fit
 }
 
-// lineWidth returns the width of a line.
 func lineWidth(fit [columns]int) int {
 	width := 0
 	for _, n := range fit {

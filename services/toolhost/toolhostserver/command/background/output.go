@@ -29,7 +29,6 @@ type output struct {
 // outputs is the folder with the outputs of background commands, a folder for each run.
 type outputs string
 
-// folder returns the folder for the outputs of a run.
 func (o outputs) folder(run string) string {
 	sum := sha256.Sum256([]byte(run))
 	return filepath.Join(string(o), hex.EncodeToString(sum[:8]))

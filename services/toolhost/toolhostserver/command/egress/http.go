@@ -11,7 +11,6 @@ import (
 	"strconv"
 )
 
-// newHTTP returns the HTTP server of the proxy.
 func (p *Proxy) newHTTP() *http.Server {
 	forward := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {

@@ -73,7 +73,6 @@ func (p *Proxy) tunnelSOCKS(ctx context.Context, c *connection, name string, por
 	return nil
 }
 
-// replyTo returns the reply for an error.
 func replyTo(err error) byte {
 	var protocol *socksError
 	var refusal *Refusal

@@ -44,7 +44,6 @@ func hasMark(environ string, match func(mark string) bool) bool {
 	return false
 }
 
-// hasSupervisor reports whether one of the processes is a supervisor.
 func hasSupervisor(processes []supervisor.Process) bool {
 	return slices.ContainsFunc(processes, func(p supervisor.Process) bool {
 		line, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/cmdline")
