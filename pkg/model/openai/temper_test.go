@@ -138,13 +138,24 @@ type talk struct {
 // ask makes tries until one succeeds and appends the answer with what follows it.
 func (k *talk) ask(turn int) *model.Response {
 	k.Helper()
+	resp, err := k.try(turn)
+	if err != nil {
+		k.Fatalf("turn %d: %v", turn, err)
+	}
+	return resp
+}
+
+// try makes tries until one succeeds, and appends the answer with the messages that follow it. The
+// error is a refusal.
+func (k *talk) try(turn int) (*model.Response, error) {
+	k.Helper()
 	var said strings.Builder
 	for {
 		said.Reset()
 		resp, err := k.p.Complete(k.Context(), k.req, func(d model.Delta) { said.WriteString(d.Reasoning) })
 		if err != nil {
 			if failed := model.AsError(err); !failed.Retryable || failed.Status != 0 {
-				k.Fatalf("turn %d: %v", turn, err)
+				return nil, err
 			}
 			continue
 		}
@@ -170,7 +181,7 @@ func (k *talk) ask(turn int) *model.Response {
 			})
 			k.append(&harnessv1.Message{Role: harnessv1.Role_ROLE_TOOL, ToolCallId: fmt.Sprint("x", turn), Content: inline("found")})
 		}
-		return resp
+		return resp, nil
 	}
 }
 
