@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -43,6 +44,8 @@ func TestNumbersAreThoseOfTheCode(t *testing.T) {
 	}{
 		{"kill points (pkg/failpoint)", points, `(\d+) named points`, []string{"../README.md", "architecture.md"}},
 		{"built-in providers (pkg/model/catalogue)", len(catalogue.Default().Providers()), `(\d+) providers are built in`, []string{"../README.md"}},
+		{"mutations (test/simulation)", len(inFiles(t, "../test/simulation/*_test.go", `(?m)^\t\{name: "`)), `each of (\d+) broken rules`, []string{"simulator.md"}},
+		{"prompts of a namespace (pkg/profile)", constant(t, "../pkg/profile/prompt.go", "maxPrompts"), `a namespace (\d+) of them`, []string{"quality.md"}},
 	} {
 		form := regexp.MustCompile(c.form)
 		for _, file := range append(files(t, "*.md"), "../README.md", "../CONTRIBUTING.md") {
@@ -56,6 +59,62 @@ func TestNumbersAreThoseOfTheCode(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// inFiles returns the matches of a regular expression in files.
+func inFiles(t *testing.T, pattern, form string) []string {
+	t.Helper()
+	var found []string
+	for _, file := range files(t, pattern) {
+		found = append(found, regexp.MustCompile(form).FindAllString(page(t, file), -1)...)
+	}
+	return found
+}
+
+// constant returns the number of a constant in a file of Go.
+func constant(t *testing.T, file, name string) int {
+	t.Helper()
+	m := regexp.MustCompile(`(?m)^\s*` + name + `\s+= (\d+)\b`).FindStringSubmatch(page(t, file))
+	if m == nil {
+		t.Fatalf("%s has no constant %s", file, name)
+	}
+	n, err := strconv.Atoi(m[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestProvidersWithTwoWires: models.md names them.
+func TestProvidersWithTwoWires(t *testing.T) {
+	var names []string
+	for _, p := range catalogue.Default().Providers() {
+		if len(p.Wires) > 1 {
+			names = append(names, "`"+p.Name+"`")
+		}
+	}
+	last := len(names) - 1
+	if want := strings.Join(names[:last], ", ") + " and " + names[last] + " have two wires"; !strings.Contains(page(t, "models.md"), want) {
+		t.Errorf("models.md does not have: %s", want)
+	}
+}
+
+// TestPictureHasEveryLayer: the picture of the stop decision has the layers of the table.
+func TestPictureHasEveryLayer(t *testing.T) {
+	_, table, _ := strings.Cut(page(t, "architecture.md"), "| layer | condition | outcome |\n|---|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	layers := func(text, form string) []string {
+		var found []string
+		for _, m := range regexp.MustCompile(form).FindAllStringSubmatch(text, -1) {
+			found = append(found, m[1])
+		}
+		slices.Sort(found)
+		return slices.Compact(found)
+	}
+	want := layers(table, `(?m)^\| (\w+) \|`)
+	if drawn := layers(page(t, "img/stop.svg"), `<text class="n"[^>]*>(\w+)</text>`); !slices.Equal(drawn, want) || len(want) == 0 {
+		t.Errorf("img/stop.svg has the layers %v, the table %v", drawn, want)
 	}
 }
 
