@@ -195,7 +195,8 @@ func (s *Server) isForeign(ledgerID string) bool {
 	return ledgerID != "" && ledgerID != s.ledger.ID
 }
 
-// ReadCallOutput returns what the command of a running call has printed.
+// ReadCallOutput returns output of the command of a running call, and waits for more if there
+// is none.
 func (s *Server) ReadCallOutput(ctx context.Context, req *harnessv1.ReadCallOutputRequest) (*harnessv1.ReadCallOutputResponse, error) {
 	return s.calls.ReadOutput(ctx, req)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
-// Nothing is what the program prints if nothing worked.
+// Nothing is the output of the program if nothing worked.
 const Nothing = "knocked"
 
 // Build builds the program into a folder and returns its path.
@@ -63,7 +63,7 @@ func StartAsking(t *testing.T, client harnessv1.GatewayServiceClient, run string
 	})
 }
 
-// States returns what the log has of runs.
+// States returns the states of runs.
 func States(t *testing.T, client harnessv1.GatewayServiceClient, runs []string) []proto.Message {
 	t.Helper()
 	var all []proto.Message

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ReturnCount counts what has come back in a request.
+// ReturnCount counts the reasoning that has come back in a request.
 type ReturnCount struct {
 	// Reasoning counts answers with the reasoning that the server has sent, byte for byte.
 	Reasoning int
@@ -17,7 +17,7 @@ type ReturnCount struct {
 	Blank int
 	// Signatures counts answers with the signature that the server has sent.
 	Signatures int
-	// Substitutes counts answers with what is sent for a signature that another model made.
+	// Substitutes counts answers with a stand-in for a signature that another model made.
 	Substitutes int
 }
 
@@ -37,7 +37,7 @@ func sentKey(text string, calls []Call) string {
 	return strings.Join(key, "\x00")
 }
 
-// remember stores what is sent with an answer, if it is anything.
+// remember stores the payload of an answer, unless it is empty.
 func (s *Server) remember(key string, what payload) {
 	if what == (payload{}) {
 		return
@@ -52,7 +52,7 @@ func (s *Server) remember(key string, what payload) {
 	}
 }
 
-// recall returns what was sent with the answers of a key.
+// recall returns the payloads of the answers of a key.
 func (s *Server) recall(key string) []payload {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,8 +39,8 @@ type Temper struct {
 // Return is which reasoning has to come back.
 type Return string
 
-// Which reasoning has to come back. What comes back must be what the server has sent
-// with that answer, byte for byte, or blank.
+// Which reasoning has to come back. It must be that which the server has sent with the
+// answer, byte for byte, or blank.
 const (
 	// ReturnRefused refuses all of it.
 	ReturnRefused Return = ""

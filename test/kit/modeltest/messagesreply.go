@@ -61,7 +61,7 @@ func (u *Usage) messageUsage() (start, end map[string]any) {
 	}, map[string]any{"output_tokens": u.Output, "output_tokens_details": map[string]any{"thinking_tokens": u.Reasoning}}
 }
 
-// messageParts returns the parts of an answer, with what the quirks add.
+// messageParts returns the parts of an answer, with those that the quirks add.
 func (r Reply) messageParts() []ReplyPart {
 	parts := r.parts()
 	if r.Quirks.Thinking != "" {

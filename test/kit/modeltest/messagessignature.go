@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// thinkingMark is what a signature contains: what the server has to know to check a
-// block when it comes back.
+// thinkingMark is the content of a signature, by which the server checks a block when it
+// comes back.
 type thinkingMark struct {
 	Model string `json:"model"`
 	// Prefix is the digest of the request that the answer was for.

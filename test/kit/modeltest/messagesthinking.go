@@ -230,8 +230,8 @@ func checkOpenTurn(turns []messagesTurn) error {
 		first, blockType(turns[first].blocks[0]))
 }
 
-// thinkingBlock checks the shape of a block of thinking. Members that the protocol does
-// not know are part of what the server checks later.
+// thinkingBlock checks the shape of a block of thinking. The server checks members that
+// the protocol does not know later.
 func thinkingBlock(o object, at string) error {
 	var text, signature string
 	kind := blockType(o)
@@ -330,7 +330,7 @@ func modifiedThinking(at string) error {
 	return errors.New(at + ": " + thinkingModified)
 }
 
-// What the service answers to thinking that must not come back.
+// The answers of the service to thinking that must not come back.
 const (
 	boundThinking = "Invalid `signature` in `thinking` block. The block is bound to a different conversation. " +
 		"Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\"."

@@ -101,7 +101,7 @@ type Reply struct {
 	FinishReason string
 	// Refusal and RefusalText are the category and the explanation of a refusal, which is
 	// the finish reason content_filter; in the Messages protocol. In the others, RefusalText
-	// is what the model wrote instead of an answer.
+	// is the text of the model instead of an answer.
 	Refusal, RefusalText string
 	// Usage is reported when set, in a stream only if the request includes it.
 	Usage *Usage

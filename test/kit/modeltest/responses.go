@@ -46,8 +46,8 @@ func invalid(param, format string, values ...any) error {
 }
 
 // ParseResponsesRequest validates the body of a request of the Responses protocol as the
-// real service does. It also refuses what the service takes but this project does not
-// send: schemas that are strict or may become so, stored responses, sampling parameters,
+// real service does. It also refuses members that the service takes but this project does
+// not send: schemas that are strict or may become so, stored responses, sampling parameters,
 // a forced tool. The error is the text of the refusal.
 func ParseResponsesRequest(body []byte) (*Request, error) {
 	var o object
@@ -77,7 +77,7 @@ func (o object) known(at string, names ...string) error {
 	return nil
 }
 
-// member decodes a member that may be missing; what is the type that it must have.
+// member decodes a member that may be missing; its type must be what.
 func (o object) member(at, name, what string, into any) error {
 	raw, ok := o[name]
 	if !ok {

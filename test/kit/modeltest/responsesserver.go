@@ -52,7 +52,7 @@ func (s *Server) serveResponses(w http.ResponseWriter, r *http.Request, rec Rece
 	s.chat(w, r, rec, func([]byte) (*Request, error) { return req, err })
 }
 
-// checkReturned checks what the server made and comes back.
+// checkReturned checks the items of the server that come back.
 func (s *Server) checkReturned(req *Request) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

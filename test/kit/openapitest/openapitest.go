@@ -1,6 +1,6 @@
-// Package openapitest holds what the gateway's HTTP interface answers against its
-// description: put Handler between a test and the handler, and every answer that
-// the description does not know fails the test.
+// Package openapitest compares the answers of the gateway's HTTP interface with its
+// description: put Handler between a test and the handler, and every answer that the
+// description does not know fails the test.
 package openapitest
 
 import (

@@ -3,7 +3,7 @@
 //	harness := program.Path(t)               // cmd/harness
 //
 // Programs are kept in .cache/program below the module's root, with the flags of the environment. The go
-// command neither compiles nor links again what has not changed, so the second package of a test
+// command neither compiles nor links unchanged code again, so the second package of a test
 // run waits for about a second. A lock on a file keeps two packages from building the same program at the
 // same time. If the module's root cannot be written, each test binary builds into a temporary folder.
 package program

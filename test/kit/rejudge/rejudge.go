@@ -1,6 +1,6 @@
 // Package rejudge makes the decisions about judged work again, from a log alone, and compares
-// what they come to with what is stored: the classification of the work, the alerts about a text,
-// and verdict, scores, retry and delivery of each attempt.
+// them with the stored ones: the classification of the work, the alerts about a text, and verdict,
+// scores, retry and delivery of each attempt.
 //
 // A decision is made from the step before it and from the observations that its own step stores.
 // The times that it read are not stored by themselves; they are taken from the state, or are
@@ -45,7 +45,7 @@ type Log struct {
 // Decisions returns how many decisions about judged work were made again.
 func (l *Log) Decisions() int { return l.decisions }
 
-// Add checks the next record and returns what is not as the decisions come to; empty if all is.
+// Add checks the next record and returns the first difference from the decisions; empty if there is none.
 func (l *Log) Add(e runlog.Entry) string {
 	wrong := l.check(e)
 	l.conversation.Fold(e.Record)
@@ -188,7 +188,7 @@ func (l *Log) decideAgain(e runlog.Entry, decide func(*harnessv1.StepInput, *age
 	return ""
 }
 
-// end returns what the result of a step says of its end.
+// end returns the part of a step's result about its end.
 func end(step *harnessv1.Step) *harnessv1.HarnessResult {
 	r := step.GetResult()
 	if r == nil {
@@ -200,7 +200,7 @@ func end(step *harnessv1.Step) *harnessv1.HarnessResult {
 // definitions are compiled once each.
 var definitions agent.Cache
 
-// input returns what the decision of a step had.
+// input returns the input of the decision of a step.
 func (l *Log) input(e runlog.Entry) (*harnessv1.StepInput, *agent.Definition, error) {
 	before, step := proto.CloneOf(l.step.Record.GetStep()), e.Record.GetStep()
 	s := before.GetSnapshot()
@@ -263,7 +263,7 @@ func sameEvents(made, stored []*harnessv1.Event) string {
 	return ""
 }
 
-// ofQuality returns the events of quality, without what the commit adds.
+// ofQuality returns the events of quality, without the fields that the commit sets.
 func ofQuality(events []*harnessv1.Event) []*harnessv1.Event {
 	var of []*harnessv1.Event
 	for _, e := range events {

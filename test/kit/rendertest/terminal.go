@@ -48,7 +48,7 @@ func (t *Terminal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// play takes in what was written.
+// play processes the written bytes.
 func (t *Terminal) play() {
 	var state byte
 	rest := string(t.pending)
@@ -192,8 +192,8 @@ func (t *Terminal) Screen() []string {
 	return texts(t.rows)
 }
 
-// All are the lines of the scrollback and the screen. What the terminal broke because
-// it was too long is one line.
+// All are the lines of the scrollback and the screen. A line that the terminal broke
+// because it was too long is one line.
 func (t *Terminal) All() []string {
 	t.play()
 	var lines []row
@@ -214,8 +214,8 @@ func (t *Terminal) All() []string {
 	return out
 }
 
-// Faults returns what is wrong with the bytes written so far, empty if nothing is:
-// unknown sequences, and states that a program must not leave open.
+// Faults returns the faults of the bytes written so far, empty if there is none: unknown
+// sequences, and states that a program must not leave open.
 func (t *Terminal) Faults() string {
 	t.play()
 	switch {

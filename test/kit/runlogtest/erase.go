@@ -115,8 +115,8 @@ func (f *fullRun) noBlobs() {
 	wg.Wait()
 }
 
-// until repeats a read until it returns true: a replica that lags may still return what
-// was erased.
+// until repeats a read until it returns true: a replica that lags may still return erased
+// messages.
 func (b *bed) until(what string, read func() bool) {
 	b.Helper()
 	again := time.NewTicker(2 * time.Millisecond)

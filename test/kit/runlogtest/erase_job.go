@@ -54,8 +54,8 @@ const (
 // noJobs fails if a job of the partition of c's run is stored, except those of other.
 // Jobs that were not delivered are delivered now, in the order of the stream.
 //
-// A replica that lags can deliver a job that is erased, so such a job is sent back: what is
-// stored comes again and again.
+// A replica that lags can deliver a job that is erased, so such a job is sent back: a stored
+// one comes again and again.
 func (c *chain) noJobs(other ...*chain) {
 	c.Helper()
 	sentinel := c.near()
@@ -67,7 +67,7 @@ func (c *chain) noJobs(other ...*chain) {
 		d := recv(c.bed, deliveries, "the sentinel")
 		switch job := d.Job(); {
 		case job.GetRunId() == want.GetRunId():
-			if !quiet { // what was sent back comes before it
+			if !quiet { // the jobs sent back come before it
 				quiet = true
 				c.must(d.Nak(repeatSentinel))
 				continue

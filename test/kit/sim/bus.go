@@ -107,7 +107,7 @@ func (h *handle) AppendInbox(ctx context.Context, run runlog.Run, item *harnessv
 	newest := uint64(0)
 	looked := false
 	o.do = func(fate fate) error {
-		if looked && fate == landed { // late: the item was sent after what was the newest one then
+		if looked && fate == landed { // late: the item was sent after the newest one of that time
 			if l := w.store.runs[run]; l != nil && len(l.items) > 0 && l.items[len(l.items)-1].sequence != newest {
 				return runlog.ErrFenced
 			}

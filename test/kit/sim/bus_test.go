@@ -183,9 +183,8 @@ func TestBusForgetsAcknowledgedSteps(t *testing.T) {
 	})
 }
 
-// TestServerRestartForgetsDeliveries checks the fault ServerRestart: what is not
-// acknowledged is delivered as if for the first time, what is acknowledged is not
-// delivered.
+// TestServerRestartForgetsDeliveries checks the fault ServerRestart: a message that is not
+// acknowledged is delivered as if for the first time, an acknowledged one is not delivered.
 func TestServerRestartForgetsDeliveries(t *testing.T) {
 	var forgotten atomic.Int64
 	cfg := sim.Config{Executors: []string{"turn"}, Rates: sim.Rates{ServerRestart: 2000, TimePasses: 2000}, Steps: 200}

@@ -97,7 +97,7 @@ func (w *World) listeners(c *consumer, now time.Time) []*listener {
 	return to
 }
 
-// listOf lists what is in flight to or from one process.
+// listOf lists the interactions in flight to or from one process.
 func (w *World) listOf(p *Process, now time.Time) {
 	for i, c := range p.controls {
 		if now.Before(p.cut) || !p.first(i) {

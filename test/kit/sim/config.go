@@ -5,7 +5,7 @@ import "time"
 // Config configures a simulation. The zero Config has one server, no faults and seed 0.
 type Config struct {
 	// Seed decides everything that is left open: which pending interaction is next, its
-	// result, and what the clients and the model do. The same seed gives the same
+	// result, and the actions of clients and model. The same seed gives the same
 	// schedule.
 	Seed uint64
 	// Replicated simulates three servers: a replica that lags may answer a read, and an

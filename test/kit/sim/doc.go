@@ -9,10 +9,10 @@
 // testing/synctest, where time is simulated. Every interaction of a process with the
 // world goes through a handle of that process (Process.Log, Process.ToolHosts,
 // Process.Model), which blocks the calling goroutine until the scheduler resumes it.
-// The scheduler waits until every goroutine is blocked. It lists what is pending in
-// an order that does not depend on the order of goroutines, draws one interaction and
-// its fate, carries it out, checks the invariants, and repeats. If nothing is pending
-// it lets time pass.
+// The scheduler waits until every goroutine is blocked. It lists the pending interactions
+// in an order that does not depend on the order of goroutines, draws one and its fate,
+// carries it out, checks the invariants, and repeats. If nothing is pending it lets time
+// pass.
 //
 // # Rules for the code under test
 //
@@ -23,12 +23,12 @@
 //   - It leaves nothing to chance that is visible outside: the order of a map, or a
 //     select with two ready cases.
 //
-// # What is modelled
+// # The model
 //
 // The bus is a stream with durable consumers as JetStream provides them, on one
 // server or on three. Config and Rates list its faults. Stored records are encoded
 // and decoded, so a record that cannot be stored is refused here too.
-// docs/simulator.md lists what is not modelled.
+// docs/simulator.md lists its limits.
 //
 // # Use
 //

@@ -24,8 +24,8 @@ func (w *World) effect(run string, c *call) {
 	w.effects[key] = c.id
 }
 
-// checkRequest returns what is wrong with a request to a model: the result of each call
-// must directly follow it.
+// checkRequest returns the fault of a request to a model, empty for none: the result of each
+// call must directly follow it.
 func (w *World) checkRequest(run string, r *model.Request) string {
 	var open []string
 	for i, m := range r.Messages {

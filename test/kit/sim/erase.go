@@ -10,7 +10,7 @@ import (
 // eraseBatch is how many messages are deleted in one interaction.
 const eraseBatch = 8
 
-// Erase deletes what is stored of a run, a few messages at a time: timers, including
+// Erase deletes the messages of a run, a few at a time: timers, including
 // those that fired, blobs, inbox items, records, and jobs and keyed blobs before and
 // after the last record. Deleted messages are not delivered again.
 func (h *handle) Erase(ctx context.Context, run runlog.Run, keep, through uint64) error {

@@ -16,8 +16,8 @@ type Invariant struct {
 	// Name describes it in a few words.
 	Name string
 	// Stored is called with each record once it is stored, and with its log. It returns
-	// what is wrong, or an empty string. It must be cheap: it should check only what is
-	// new. Nil checks nothing.
+	// the fault, or an empty string. It must be cheap: it should check only the new
+	// record. Nil checks nothing.
 	Stored func(l *Log, e runlog.Entry) string
 	// Final is called when all runs are parked or ended after the last fault.
 	Final func(w *World) string
@@ -25,7 +25,7 @@ type Invariant struct {
 
 // Violation is an invariant that did not hold.
 type Violation struct {
-	// Invariant is its name, Message what is wrong.
+	// Invariant is its name, Message the fault.
 	Invariant, Message string
 }
 

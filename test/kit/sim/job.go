@@ -20,7 +20,7 @@ type once struct {
 	// store stores it, at the sequence at which it lands, unless there is one, and
 	// reports whether it did.
 	store func() bool
-	// remove deletes what is stored under the key for the run.
+	// remove deletes the message stored under the key for the run.
 	remove func()
 }
 
@@ -46,8 +46,8 @@ func (h *handle) putOnce(ctx context.Context, c once) (stored bool, err error) {
 	return err == nil && stored, err
 }
 
-// checkStarted returns nil if the run has its first record. Otherwise it deletes what
-// is stored and returns ErrNotFound.
+// checkStarted returns nil if the run has its first record. Otherwise it deletes the
+// stored message and returns ErrNotFound.
 func (h *handle) checkStarted(ctx context.Context, c once) error {
 	w := h.p.world
 	started := false

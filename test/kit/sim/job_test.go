@@ -19,7 +19,7 @@ const (
 	runJobs = 3
 )
 
-// createJobs creates the jobs of the runs, and repeats what has no answer.
+// createJobs creates the jobs of the runs, and repeats calls without an answer.
 func createJobs(ctx context.Context, log runlog.Log) error {
 	for r := range jobRuns {
 		run := runlog.Run{Namespace: "default", ID: fmt.Sprint("r", r)}
@@ -104,7 +104,7 @@ func (r *results) read(name, data string, redelivered bool) {
 	}
 }
 
-// complete returns what is wrong at the end.
+// complete returns the fault at the end, empty for none.
 func (r *results) complete(w *sim.World) string {
 	for _, l := range w.Logs() {
 		if n := len(l.Jobs()); n != runJobs {

@@ -85,7 +85,7 @@ type key struct {
 	// from holds the callers of the interaction, if also the name is equal: one call can
 	// have two goroutines that do the same, such as the watch of a run and its follower.
 	from callers
-	n    uint64 // distinguishes what is equal otherwise; depends on the order of goroutines
+	n    uint64 // distinguishes interactions that are equal otherwise; depends on the order of goroutines
 }
 
 func (k key) compare(o key) int {
@@ -160,8 +160,8 @@ type op struct {
 	key  key
 	p    *Process
 	note string
-	// write means that it changes what is stored. If its answer is lost, the caller
-	// does not know whether it did.
+	// write means that it changes the store. If its answer is lost, the caller does not
+	// know whether it did.
 	write bool
 	// fence is the spelling of the filter that fences a proposed append; empty for
 	// writes that are not proposed.

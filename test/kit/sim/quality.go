@@ -14,7 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-// judgedState is what is known of a run whose work is judged.
+// judgedState is the state of a run whose work is judged.
 type judgedState struct {
 	counted  map[string]bool // jobs whose usage is counted
 	segment  uint32

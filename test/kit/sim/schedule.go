@@ -213,7 +213,7 @@ func (w *World) pass(most time.Duration) {
 		earlier(w.restAt.Add(settleTime))
 	}
 	select {
-	case <-w.arrived: // for what is listed already
+	case <-w.arrived: // for an interaction that is listed already
 	default:
 	}
 	timer := time.NewTimer(until.Sub(now))

@@ -20,7 +20,7 @@ type host struct {
 	ledger string
 	lost   int
 	down   bool
-	// entries is the content of the ledger, kept what is only in memory.
+	// entries is the content of the ledger.
 	entries map[string]*call
 	running []*call
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-// treeState is what is known of a run as a part of a tree.
+// treeState is the state of a run as a part of a tree.
 type treeState struct {
 	name   string            // of the run, as the model knows it
 	parent *harnessv1.Parent // nil for a root
@@ -74,7 +74,7 @@ func snapshotOf(l *Log) *harnessv1.Snapshot {
 	return l.state.step.Record.GetStep().GetSnapshot()
 }
 
-// recordTree keeps what the other invariants need.
+// recordTree updates the states that the other invariants read.
 func (w *World) recordTree(l *Log, e runlog.Entry) string {
 	t := &l.state.tree
 	if trigger := e.Record.GetStep().GetRepairTrigger(); e.Header.Version == 1 {
@@ -206,7 +206,7 @@ func (w *World) withinBudget(l *Log, e runlog.Entry) string {
 	return ""
 }
 
-// usedBelow returns what the runs of a tree have used, without those that clients continued, and the number of those at work:
+// usedBelow returns the usage of the runs of a tree, without those that clients continued, and the number of those at work:
 // that have not ended, or whose end an ancestor does not know.
 func (w *World) usedBelow(root *Log) (used, atWork uint64) {
 	for _, l := range w.store.order {
@@ -228,7 +228,7 @@ func (w *World) usedBelow(root *Log) (used, atWork uint64) {
 	return used, atWork
 }
 
-// children calls f for each run with a parent that is there, with what the parent knows of it.
+// children calls f for each run with a parent that is there, with the parent's record of it.
 func (w *World) children(f func(l *Log, parent *Log, c *harnessv1.Child) string) string {
 	for _, l := range w.store.order {
 		if l.state.tree.parent == nil || len(l.records) == 0 || l.state.expired {
@@ -252,7 +252,7 @@ func reportsArrived(w *World) string {
 	})
 }
 
-// wantsDone: each run does what the newest order of its parent wants.
+// wantsDone: each run follows the newest order of its parent.
 func wantsDone(w *World) string {
 	return w.children(func(l, parent *Log, c *harnessv1.Child) string {
 		s := snapshotOf(l)

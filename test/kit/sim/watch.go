@@ -97,7 +97,7 @@ func (o *Observer) event(ev *harnessv1.Event) string {
 	}
 	version := ev.GetVersion()
 	if l.deleted() {
-		return "" // what is left of it is not all that there was
+		return "" // some of its records are deleted
 	}
 	if version != o.at {
 		if o.at != 0 && o.part < len(o.recordAt(l, o.at).GetEvents()) {

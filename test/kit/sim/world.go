@@ -55,7 +55,7 @@ type World struct {
 	looked, restAt time.Time
 	choices        []choice // of the current step, kept for its memory
 
-	// mu guards what the goroutines of processes and clients change.
+	// mu guards the fields that goroutines of processes and clients change.
 	mu       sync.Mutex
 	pending  []*op
 	arrivals uint64

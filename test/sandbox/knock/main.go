@@ -35,11 +35,11 @@ import (
 	_ "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1" // the services
 )
 
-// patience bounds each call, and atOnce the calls at a time: most that work are streams, which
+// patience bounds each call, and parallel the calls at a time: most that work are streams, which
 // last that long.
 const (
 	patience = 3 * time.Second
-	atOnce   = 32
+	parallel = 32
 )
 
 func main() {
@@ -60,7 +60,7 @@ func main() {
 		}
 	}
 	var calls errgroup.Group
-	calls.SetLimit(atOnce)
+	calls.SetLimit(parallel)
 	for _, address := range addresses {
 		for _, token := range tokens {
 			knock(&calls, address, token, runs)

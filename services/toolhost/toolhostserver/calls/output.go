@@ -35,7 +35,7 @@ func (o *Output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// after returns the output after an offset, and what is closed when there is more.
+// after returns the output after an offset, and a channel that is closed when more arrives.
 func (o *Output) after(offset uint64) (from uint64, text string, grown <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -43,7 +43,7 @@ func (o *Output) after(offset uint64) (from uint64, text string, grown <-chan st
 	return from, text, o.grown
 }
 
-// ReadOutput returns what the command of a running call has printed.
+// ReadOutput returns output of the command of a running call, and waits for more if there is none.
 func (s *Calls) ReadOutput(ctx context.Context, req *harnessv1.ReadCallOutputRequest) (*harnessv1.ReadCallOutputResponse, error) {
 	run, err := ledger.RunKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence())
 	if err != nil {

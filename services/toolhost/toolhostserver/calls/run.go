@@ -146,7 +146,7 @@ func (s *Calls) watch(c *call) (*guard.Watch, error) {
 	return w, err
 }
 
-// addNote adds what was put back to the response of a call.
+// addNote adds a note to the response of a call, unless it is empty.
 func addNote(r ledger.Response, note string) {
 	if note == "" {
 		return

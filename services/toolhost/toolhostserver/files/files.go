@@ -8,7 +8,7 @@
 //   - The harness's own data is in no workspace, wherever its folder is moved.
 //   - A call writes no file that programs run by, or that agents are set up by, unless a person
 //     or a rule has allowed the path that the call names.
-//   - What is read is bounded. What cannot be read, or is too large, is left out.
+//   - Reads are bounded. A file that cannot be read, or is too large, is left out.
 //
 // A workspace that cannot be used is an error, INVALID_ARGUMENT, or a reason in the response. Files
 // stores nothing and needs no lock.
