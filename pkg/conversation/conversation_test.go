@@ -15,7 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
 )
 
-// check returns what is wrong with a view. It shares no code with View.
+// check returns the fault of a view, empty for none. It shares no code with View.
 func check(view []*harnessv1.Message) error {
 	for i := 0; i < len(view); i++ {
 		m := view[i]
@@ -184,8 +184,8 @@ func words(messages []*harnessv1.Message) []string {
 	return all
 }
 
-// TestFold: a conversation is what the records append, in order, however it is
-// cut into folds.
+// TestFold: a conversation has the messages of the records, in order, however it
+// is cut into folds.
 func TestFold(t *testing.T) {
 	records := []*harnessv1.Record{
 		{Version: 1},

@@ -171,7 +171,7 @@ func TestScreenshots(t *testing.T) {
 }
 
 // TestShowIsAFold compares the requests of random conversations with those before them:
-// what is shown changes only when the limit is exceeded, media that gave way never come
+// the shown media change only when the limit is exceeded, media that gave way never come
 // back, and the limit holds.
 func TestShowIsAFold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

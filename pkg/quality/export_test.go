@@ -16,8 +16,8 @@ func Preamble(k Kind, c *harnessv1.QualityComplexity, multiplier uint32) string 
 	return PreambleWith(prompts[PromptPreamble], k, c, multiplier)
 }
 
-// IssueCategories returns the categories of what was wrong with an attempt, each once, in
-// their order. Refused is true if the monitor found a refusal.
+// IssueCategories returns the categories of the faults of an attempt, each once, in their
+// order. Refused is true if the monitor found a refusal.
 func IssueCategories(c *harnessv1.QualityContract, v Verdict, refused bool) []string {
 	found := map[string]bool{Refused: refused}
 	for _, issue := range c.GetIssues() {

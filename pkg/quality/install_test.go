@@ -10,8 +10,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/quality"
 )
 
-// TestInstall: a run's own settings come first, what the installation enables stays enabled, and a
-// run that is not judged is left unchanged.
+// TestInstall: a run's own settings come first, a setting that the installation enables stays enabled,
+// and a run that is not judged is left unchanged.
 func TestInstall(t *testing.T) {
 	limits := &harnessv1.QualityConfig{Retry: &harnessv1.QualityRetryConfig{MaxAttemptsChat: proto.Uint32(5), GoodEnoughScore: proto.Float64(0.9)}}
 	always := &harnessv1.QualityConfig{Enabled: proto.Bool(true)}

@@ -13,7 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// blobs is a store that counts what is put into it.
+// blobs is a store that counts the blobs put into it.
 type blobs struct {
 	held map[string][]byte
 	puts int

@@ -40,7 +40,7 @@ type state struct{ phase, paused harnessv1.Phase }
 
 func (s state) String() string { return fmt.Sprintf("%s(%s)", s.phase, s.paused) }
 
-// legal is the whole table. What is not in it is refused.
+// legal is the whole table. Other pairs are refused.
 var legal = map[state]map[harnessv1.PhaseInput]state{
 	{idle, none}:      {start: {planning, none}, pause: {idle, idle}, fail: {done, none}},
 	{planning, none}:  {planCommitted: {executing, none}, noPlan: {done, none}, pause: {idle, planning}, fail: {done, none}},

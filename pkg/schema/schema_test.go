@@ -130,8 +130,8 @@ func TestBoundsOfACheck(t *testing.T) {
 	}
 }
 
-// TestValidate: what is wrong with a value, with its place, in one line. A check that was too
-// long spoils no later one, also at the same time.
+// TestValidate: the fault of a value, with its place, in one line. A check that was too long
+// spoils no later one, also at the same time.
 func TestValidate(t *testing.T) {
 	s, err := schema.Compile(`{"properties":{"a":{"type":"array","items":{"type":"integer"}},"when":{"format":"date"}},"required":["a"],"$defs":{}}`, true)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-// TestJudgingIsCounted: scores by kind, fallbacks, retries, what was healed, and the share in the cost.
+// TestJudgingIsCounted: scores by kind, fallbacks, retries, healed attempts, and the share in the cost.
 func TestJudgingIsCounted(t *testing.T) {
 	m, registry := measured(t)
 	ctx := context.Background()

@@ -30,7 +30,7 @@ func TestExpireKeepsWhatRepairHasToKill(t *testing.T) {
 	}
 }
 
-// TestExpireRefusesARunBelowWhichSomethingWorks: only what is idle or has ended is deleted with its parent.
+// TestExpireRefusesARunBelowWhichSomethingWorks: only idle or ended runs are deleted with their parent.
 func TestExpireRefusesARunBelowWhichSomethingWorks(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -29,8 +29,8 @@ func withRuns(runs uint32, calls int) *harnessv1.Snapshot {
 	return s
 }
 
-// TestLeasesOfRuns: what is started and what is leased are never more than there is, and a child that may not
-// delegate gets none.
+// TestLeasesOfRuns: runs started and leased never exceed the budget, and a child that may not delegate gets
+// none.
 func TestLeasesOfRuns(t *testing.T) {
 	for _, c := range []struct {
 		budget  uint32
@@ -221,7 +221,7 @@ func TestEndExhausted(t *testing.T) {
 	}{
 		{"budget_exceeded:tokens", own, reached, false, true},
 		{"budget_exceeded:cost", own, reached, false, true},
-		{"budget_exceeded:tokens", own, reached, true, true}, // what is below it has of its lease
+		{"budget_exceeded:tokens", own, reached, true, true}, // the runs below it use its lease
 		{"budget_exceeded:tokens", own, less, false, false},
 		{"budget_exceeded:cost", own, less, false, false},
 		{"budget_exceeded:tokens", none, reached, false, false},

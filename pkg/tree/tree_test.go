@@ -245,7 +245,7 @@ func TestKnownReportsAndOrders(t *testing.T) {
 	}
 }
 
-// TestLeasesStayWithinTheBudget: what is leased and what is used are never more than there is.
+// TestLeasesStayWithinTheBudget: leases and usage never exceed the budget.
 func TestLeasesStayWithinTheBudget(t *testing.T) {
 	s := waiting("look", "look", "look", "look", "look")
 	s.Config = &harnessv1.LoopConfig{Budgets: &harnessv1.Budgets{Tokens: proto.Uint64(100_000), CostUsd: proto.Float64(0.05)}}

@@ -95,7 +95,7 @@ func TestSavedArtifactsHaveIds(t *testing.T) {
 	}
 }
 
-// TestSavedArtifact has everything that the call gave, and what is absent is not stored.
+// TestSavedArtifact has everything that the call gave; absent fields are not stored.
 func TestSavedArtifact(t *testing.T) {
 	l := &ledger{}
 	o := workitem.Save(l, saveCall(t, "x", "title", " Prices\nnow ", "content", "é1 rose.", "data", map[string]any{"priority": "high"},

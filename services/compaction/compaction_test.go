@@ -65,7 +65,7 @@ func encode(t tester, m proto.Message) []byte {
 	return data
 }
 
-// TestEstimate: the provider's report plus what was appended since, counted exactly if
+// TestEstimate: the provider's report plus the messages appended since, counted exactly if
 // the bytes could reach the soft threshold.
 func TestEstimate(t *testing.T) {
 	const none, soft, blocking = harnessv1.PressureLevel_PRESSURE_LEVEL_UNSPECIFIED, harnessv1.PressureLevel_PRESSURE_LEVEL_SOFT, harnessv1.PressureLevel_PRESSURE_LEVEL_BLOCKING

@@ -74,8 +74,8 @@ func (a *agent) turn(tokens uint32, durability harnessv1.Durability) (result uin
 	})
 }
 
-// step decides with the step from repair, answers what the decision needs, and takes over
-// what it commits. It returns the output of the last decision.
+// step decides with the step from repair, makes the observations that the decision needs, and
+// applies its outcome. It returns the output of the last decision.
 func (a *agent) step() *harnessv1.StepOutput {
 	a.t.Helper()
 	in := &harnessv1.StepInput{Now: timestamppb.New(a.now), Version: a.c.Version, Step: &harnessv1.Step{Snapshot: a.s, Message: &harnessv1.Step_RepairComplete{

@@ -10,8 +10,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// TestOverhead: what the instructions and tools of a run need of its window is only counted
-// if it could be too much.
+// TestOverhead: the tokens of the instructions and tools of a run are only counted if they
+// could fill its window.
 func TestOverhead(t *testing.T) {
 	words := func(n int) string { return strings.Repeat("word ", n) }
 	large := &harnessv1.ToolSpec{Name: "large", Description: words(6000), Annotations: &harnessv1.ToolAnnotations{Writes: true}}

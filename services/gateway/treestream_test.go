@@ -360,7 +360,7 @@ func (f *forest) within(g *grown, version uint64) bool {
 	return false
 }
 
-// TestOffsetText: an offset has one text; what is none is refused.
+// TestOffsetText: an offset has one text; other texts are refused.
 func TestOffsetText(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"0", "14", "14-0", "14-2~", "14-2~0.91-1.0", "14~0.91-1.7-2~1.99-0.3~0.92-0.18"} {

@@ -11,8 +11,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// agreed returns the first state of a run with a contract of these predicates, and what the model
-// reads of the contract.
+// agreed returns the first state of a run with a contract of these predicates, and the text about
+// the contract for the model.
 func agreed(t *testing.T, change func(*harnessv1.RunSpec), predicates ...*harnessv1.Predicate) (*harnessv1.Snapshot, string) {
 	t.Helper()
 	s := spec()

@@ -58,7 +58,7 @@ func TestFailedAnswerFiresBothTopics(t *testing.T) {
 	}
 }
 
-// TestDecisionBoundsTheEventsOfHooks: what is left stays in the inbox.
+// TestDecisionBoundsTheEventsOfHooks: further items stay in the inbox.
 func TestDecisionBoundsTheEventsOfHooks(t *testing.T) {
 	after := harnessv1.HookTopic_HOOK_TOPIC_AFTER_TOOL_CALL
 	s := hooked(80, after, after)

@@ -124,7 +124,7 @@ func failedWith(kind string) *harnessv1.Snapshot {
 	return s
 }
 
-// TestAnotherModelHasItsWindow: what was learnt about the former model ends with it.
+// TestAnotherModelHasItsWindow: the figures of the former model are reset.
 func TestAnotherModelHasItsWindow(t *testing.T) {
 	s := running()
 	s.TokenBudget = &harnessv1.TokenBudget{Factor: 2, FactorModel: s.GetModel(), WindowTokens: 4000, Exceeded: true, Refusals: 1, UsedTokens: 3000}
@@ -286,8 +286,8 @@ func TestAnApprovalOfWhatWasShown(t *testing.T) {
 	}
 }
 
-// TestMessageToADoneAgent: what the user says while the turn is open is for the
-// agent to hear, even if it had called work_complete in that turn.
+// TestMessageToADoneAgent: the agent reads a message that the user sends while the turn is
+// open, even if it had called work_complete in that turn.
 func TestMessageToADoneAgent(t *testing.T) {
 	s := waiting()
 	s.Turn.AgentDone, s.Turn.CalledWorkComplete, s.Summary = true, true, content.Inline("done")

@@ -175,7 +175,7 @@ func TestReopened(t *testing.T) {
 	}
 }
 
-// TestSystemPrompt holds all of its parts, in order, and nothing for what is not there.
+// TestSystemPrompt holds all of its parts, in order, and nothing for missing ones.
 func TestSystemPrompt(t *testing.T) {
 	prompt := repair.SystemPrompt(spec(), runstate.Resolve(nil, 0), nothing()[1].GetEnvironment(), nil)
 	from := 0

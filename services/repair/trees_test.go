@@ -108,7 +108,7 @@ func TestRunsFlowDown(t *testing.T) {
 	if c := child(o, "c1"); c.GetOrder() != 2 || c.GetLease().GetRuns() != 2 || c.GetRefusedOrder() != 0 || verdict(o) != "park agent" {
 		t.Errorf("%s: %v", verdict(o), c)
 	}
-	// Another child holds what is left, and then returns it.
+	// Another child holds the rest, and then returns it.
 	o = drain(t, leads(4, "lead", "lead"), reported("c1", 5, 1, parkedRun, "budget_exceeded:runs", short))
 	if c := child(o, "c1"); c.GetOrder() != 1 || events(o) != "agent.waiting input.accepted" {
 		t.Errorf("while another works: %v", c)

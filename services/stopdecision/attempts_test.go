@@ -205,7 +205,7 @@ func TestBestOutlivesABlock(t *testing.T) {
 }
 
 // TestNoneDeliveredIsBelowAnEarlierOne: whatever attempts, iterations, blocks and ends without the gates
-// follow each other, what is delivered has the highest combined score, and its answer and artifacts.
+// follow each other, the delivered attempt has the highest combined score, and its answer and artifacts.
 func TestNoneDeliveredIsBelowAnEarlierOne(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		j := qualityRun(t, quality.Drafting)

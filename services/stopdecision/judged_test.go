@@ -63,7 +63,7 @@ func silent(*harnessv1.JobRequest) *harnessv1.JobState {
 	return &harnessv1.JobState{Ended: true, Error: "overloaded"}
 }
 
-// decide observes what the decision needs until it has an outcome.
+// decide makes the observations that the decision needs until it has an outcome.
 func (j *judgement) decide() *harnessv1.Outcome {
 	j.t.Helper()
 	in := &harnessv1.StepInput{Now: timestamppb.New(noon), Step: &harnessv1.Step{Snapshot: j.s, Message: &harnessv1.Step_TurnComplete{TurnComplete: j.turn}}}
@@ -84,7 +84,7 @@ func (j *judgement) decide() *harnessv1.Outcome {
 			if err := runstate.CheckPhases(j.s, o.GetStep()); err != nil {
 				j.t.Fatal(err)
 			}
-			in.Observed = o.GetStep().GetObserved() // what is stored is enough to decide again
+			in.Observed = o.GetStep().GetObserved() // the stored observations are enough to decide again
 			if again, err := stopdecision.Decide(in); err != nil || !proto.Equal(out, again) {
 				j.t.Fatalf("decided again from what was observed: %v, %v; want %v", again, err, out)
 			}

@@ -8,7 +8,7 @@ import (
 )
 
 // TestRejectionsAndCorrectionsHaveTopics: a later one of the same kind replaces the former,
-// and one of another kind does not. Nor does what is said of a stop replace the plan.
+// and one of another kind does not. Nor does a rejection replace the plan.
 func TestRejectionsAndCorrectionsHaveTopics(t *testing.T) {
 	for want, c := range map[string]situation{
 		"stop:contract_not_satisfied":        {done: true, called: true, contract: "unmet"},

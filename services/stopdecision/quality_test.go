@@ -90,8 +90,8 @@ func TestVerifierSeesLittle(t *testing.T) {
 	}
 }
 
-// TestRetry: a stop is rejected with what is missing, in the same segment, and the next attempt is
-// counted and judged by itself.
+// TestRetry: a stop is rejected with the missing requirements, in the same segment, and the next
+// attempt is counted and judged by itself.
 func TestRetry(t *testing.T) {
 	j := qualityRun(t, quality.Drafting)
 	j.verifier = scored(0.4) // without a document: contract failed

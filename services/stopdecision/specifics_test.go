@@ -101,7 +101,7 @@ func TestRejectionsAreCounted(t *testing.T) {
 	}
 }
 
-// TestDetailsOfAnEnd: they list what was verified.
+// TestDetailsOfAnEnd: they list the verified gates.
 func TestDetailsOfAnEnd(t *testing.T) {
 	for _, c := range []struct {
 		situation

@@ -132,7 +132,7 @@ func TestArtifactKindsOfAContract(t *testing.T) {
 	}
 }
 
-// TestOptionalCountsNeedNoPlace: what is optional may exceed what a run saves.
+// TestOptionalCountsNeedNoPlace: optional artifacts may exceed those that a run saves.
 func TestOptionalCountsNeedNoPlace(t *testing.T) {
 	c := parse(t, counting(`200`))
 	c.RequiredOutputs = append(c.RequiredOutputs, &harnessv1.RequiredOutput{

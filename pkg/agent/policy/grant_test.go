@@ -114,7 +114,7 @@ func TestProposals(t *testing.T) {
 	}
 }
 
-// TestRulesOfAnApprovalAreChecked, with the place of what is wrong.
+// TestRulesOfAnApprovalAreChecked, with the place of the fault.
 func TestRulesOfAnApprovalAreChecked(t *testing.T) {
 	type rules = []*harnessv1.ToolRule
 	rule := func(change func(*harnessv1.ToolRule)) rules {

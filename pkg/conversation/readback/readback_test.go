@@ -107,7 +107,7 @@ yes`
 func TestMessagesAreShownInFull(t *testing.T) {
 	s := store{}
 	got := s.read(t, 1000, story(s), readback.Request{Ref: " m1-m7 "})
-	// What is known of arguments in a blob is its preview.
+	// Of arguments in a blob only the preview is known.
 	if want := strings.Replace(whole, `{"path":…`, `{"path":"b`, 1); got.Failed || got.Text != want {
 		t.Errorf("%v\n%s", got.Failed, got.Text)
 	}

@@ -79,7 +79,7 @@ func TestInvalidArgumentsRemainInvalid(t *testing.T) {
 	}
 }
 
-// TestAnyArguments compares any JSON with what is shown of it, token by token.
+// TestAnyArguments compares any JSON with its shown form, token by token.
 func TestAnyArguments(t *testing.T) {
 	const limit = 60
 	rapid.Check(t, func(t *rapid.T) {

@@ -7,8 +7,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// TestShorteningCountsLittle: what is counted of a long text depends on the limit, and not
-// on the text.
+// TestShorteningCountsLittle: the number of counted bytes of a long text depends on the
+// limit, and not on the text.
 func TestShorteningCountsLittle(t *testing.T) {
 	for name, text := range map[string]string{
 		"lines": strings.Repeat("a line of a file\n", 600_000), "one word": strings.Repeat("abcdefgh", 1_250_000), "numbers": strings.Repeat("0123456789 ", 900_000),

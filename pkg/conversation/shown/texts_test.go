@@ -161,7 +161,7 @@ func TestTheCutNamesHowToReadOn(t *testing.T) {
 	}
 }
 
-// TestTinyLimits: of a limit below the line about what is left out, that line is all.
+// TestTinyLimits: below the length of the line about the omission, that line is all.
 func TestTinyLimits(t *testing.T) {
 	for _, limit := range []uint32{0, 1, 20} {
 		if got := show(t, newStore(), limit, true, result(content.Inline(lines(100)))).GetContent().GetInline(); got != fmt.Sprintf("[%d bytes left out here]", len(lines(100))) {

@@ -118,7 +118,7 @@ func summaryOf(p *harnessv1.CompactionPlan) *harnessv1.StructuredSummary {
 	}
 }
 
-// check returns what is wrong with a view.
+// check returns the fault of a view, empty for none.
 func check(s *story, items []view.Item) error {
 	open := map[string]bool{}
 	users := 0

@@ -152,7 +152,7 @@ func TestAnswersOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// TestMediaAreSentWhereTheyBelong compares what the server read.
+// TestMediaAreSentWhereTheyBelong compares the requests that the server read.
 func TestMediaAreSentWhereTheyBelong(t *testing.T) {
 	png := &harnessv1.Media{Type: "image/png", Name: "a.png", Data: []byte("png")}
 	pdf := &harnessv1.Media{Type: "application/pdf", Name: "a <b>.pdf", Data: []byte("pdf")}

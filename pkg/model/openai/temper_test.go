@@ -167,7 +167,7 @@ func (k *talk) try(turn int) (*model.Response, error) {
 		if m := k.req.Messages[first]; turn%5 == 0 && m.GetRole() == harnessv1.Role_ROLE_TOOL { // what a tool shows
 			m.Parts = []*harnessv1.Part{screenshot()}
 		}
-		if turn%7 == 0 { // what the user sends in between
+		if turn%7 == 0 { // a message of the user in between
 			k.append(&harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Content: inline(fmt.Sprint("Message ", turn))})
 		}
 		if turn%20 == 10 { // what another model answers
@@ -228,7 +228,7 @@ func TestTempers(t *testing.T) {
 	}
 }
 
-// count performs a turn, and counts what the last request has to bring back of it.
+// count performs a turn, and counts the reasoning of it that the last request has to bring back.
 func count(want *modeltest.ReturnCount, s service, turn int, k *talk) {
 	resp := k.ask(turn)
 	if turn == turns-1 {

@@ -38,7 +38,7 @@ func effort(e harnessv1.Effort) func(*model.Request) {
 	return func(r *model.Request) { r.Effort = e }
 }
 
-// TestSettingsOfModels: what the catalogue knows of a model changes the requests to it.
+// TestSettingsOfModels: the catalogue's entry of a model changes the requests to it.
 func TestSettingsOfModels(t *testing.T) {
 	const encrypted = "reasoning.encrypted_content"
 	none, high := effort(harnessv1.Effort_EFFORT_NONE), effort(harnessv1.Effort_EFFORT_HIGH)

@@ -17,7 +17,7 @@ func newDecoder() *decoder {
 	return &decoder{refusals: c.refusals()}
 }
 
-// fold adds events, one a line, and returns the response with what the deltas add up to.
+// fold adds events, one a line, and returns the response with the sum of the deltas.
 func fold(t *testing.T, events string) (r *model.Response, shown model.Delta) {
 	t.Helper()
 	s := newDecoder().stream()
@@ -197,7 +197,7 @@ func TestReasoningIsShownWhileItIsWritten(t *testing.T) {
 }
 
 // TestTheEndOfAnItemDecides has deltas that differ from the item: the deltas cannot be
-// taken back, but the response is what the service closed.
+// taken back, but the response is that of the closed item.
 func TestTheEndOfAnItemDecides(t *testing.T) {
 	r, shown := fold(t, textDelta(0, "m", "ax")+done(0, text("m", "ab"))+completed)
 	if r.Text != "ab" || shown.Text != "ax" {

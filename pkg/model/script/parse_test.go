@@ -15,7 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
-// refused are scripts that are not taken, and what is said of them.
+// refused are scripts that are refused, and the errors.
 var refused = []struct{ text, says string }{
 	{"", "script:1: the script is empty"},
 	{"# nothing\n", "script:1: "},

@@ -56,7 +56,7 @@ func TestSystemSuiteReplicated(t *testing.T) {
 	}
 }
 
-// ownWrites is a log whose reads contain what was written through it. The suite reads
+// ownWrites is a log whose reads contain the records written through it. The suite reads
 // its own writes without naming them, which only a single server guarantees.
 type ownWrites struct {
 	runlog.Log

@@ -64,7 +64,7 @@ func full(t *testing.T, l *Log, id string) (runlog.Run, []uint64) {
 // eraseMessages is the number of messages that full stores.
 const eraseMessages = 2 + 5 + 1 + 3 + 5 + 1
 
-// stored returns what the streams have of a run, by subject.
+// stored returns the messages of a run in the streams, by subject.
 func stored(t *testing.T, js jetstream.JetStream, run runlog.Run) map[string]uint64 {
 	t.Helper()
 	all := map[string]uint64{}

@@ -90,8 +90,8 @@ func lostLeader(r *replicas) {
 // patience bounds how long the tests on a cluster wait for the bus.
 const patience = time.Minute
 
-// watched follows a run until a version and returns what is wrong with the received
-// records.
+// watched follows a run until a version and returns the fault of the received records, nil
+// for none.
 func watched(ctx context.Context, l *Log, run runlog.Run, contains, until uint64, begun func()) error {
 	enough := errors.New("enough")
 	var newest uint64

@@ -19,7 +19,7 @@ type replicaPart struct {
 	run  func(*replicas)
 }
 
-// TestReplicas tests what the fence and reads do on replicas.
+// TestReplicas tests the fence and reads on replicas.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	onReplicas(t, replicaPart{"fence", fenceStrings}, replicaPart{"in_flight", appendsInFlight}, replicaPart{"stale", staleReplica}, replicaPart{"stale_input", staleInput},

@@ -14,8 +14,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/storetest"
 )
 
-// TestRewind cuts the newest steps off a stream, whose consumer has delivered them. What is
-// stored with their sequences is delivered after Rewind, in the process that had the lost
+// TestRewind cuts the newest steps off a stream, whose consumer has delivered them. Steps
+// stored with their sequences are delivered after Rewind, in the process that had the lost
 // steps and in one that never had them. A consumer that is in order is left alone.
 func TestRewind(t *testing.T) {
 	for name, knows := range map[string]bool{"seen": true, "unseen": false} {

@@ -19,7 +19,7 @@ import (
 type forgetful interface {
 	// open opens a log.
 	open(t testing.TB) *Log
-	// save remembers what is stored now. It restarts the bus.
+	// save keeps a copy of the stored messages. It restarts the bus.
 	save(t testing.TB)
 	// lose restarts the bus with what save remembered.
 	lose(t testing.TB)
@@ -170,8 +170,8 @@ func kept(t testing.TB, l *Log, rec *harnessv1.Record) runlog.Entry {
 }
 
 // TestLostTail checks that a writer whose newest record the bus has lost cannot append to
-// what another one has stored under its sequence, that its reads return what is stored,
-// and that runs that have lost nothing continue.
+// the record that another one has stored under its sequence, that its reads return the
+// stored records, and that runs that have lost nothing continue.
 func TestLostTail(t *testing.T) {
 	onEachBus(t, func(t *testing.T, bus forgetful) {
 		stale := bus.open(t)
@@ -246,8 +246,8 @@ func TestLostTail(t *testing.T) {
 	})
 }
 
-// TestLostView checks that a read of what the bus has lost ends with ErrLost and not with
-// the timeout.
+// TestLostView checks that a read of a record that the bus has lost ends with ErrLost and not
+// with the timeout.
 func TestLostView(t *testing.T) {
 	onEachBus(t, func(t *testing.T, bus forgetful) {
 		l := bus.open(t)
@@ -381,7 +381,7 @@ func TestLostWatch(t *testing.T) {
 }
 
 // TestLostList checks that followers of all runs start again after a loss, and then
-// receive what is stored.
+// receive the stored steps.
 func TestLostList(t *testing.T) {
 	onEachBus(t, func(t *testing.T, bus forgetful) {
 		l := bus.open(t)

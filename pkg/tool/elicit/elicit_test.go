@@ -100,7 +100,7 @@ func TestAnswersFitTheQuestion(t *testing.T) {
 		q      *harnessv1.ServerQuestion
 		answer *harnessv1.ToolAnswer
 		text   string
-		want   string // ID=ACTION CONTENT, or what the error has
+		want   string // ID=ACTION CONTENT, or a part of the error
 		failed bool
 	}{
 		{one, nil, `{"city":"Rome"}`, `a=ACCEPT {"city":"Rome"}`, false},

@@ -208,7 +208,7 @@ func stream(ctx context.Context, conn grpc.ClientConnInterface, messages ...*har
 	return err
 }
 
-// TestStartNeedsTheRightsOfItsToken over each way, with the field and what is missing.
+// TestStartNeedsTheRightsOfItsToken over each way, with the field and the missing right.
 func TestStartNeedsTheRightsOfItsToken(t *testing.T) {
 	for name, c := range starts {
 		t.Run(name, func(t *testing.T) {

@@ -34,8 +34,8 @@ func (a arrivals) Accept() (net.Conn, error) {
 func (arrivals) Close() error   { return nil }
 func (arrivals) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestConnectionsOfAPeerAreBounded: what is beyond is closed, others are accepted, and a
-// closed connection counts no longer.
+// TestConnectionsOfAPeerAreBounded: connections beyond the bound are closed, others are
+// accepted, and a closed connection counts no longer.
 func TestConnectionsOfAPeerAreBounded(t *testing.T) {
 	var log bytes.Buffer
 	in := make(arrivals, 100)

@@ -102,7 +102,7 @@ func (c caller) reflect() error {
 
 const key = "harness-key-of-a-test"
 
-// TestCallNeedsATokenOfTheMesh: the key or what is derived from it for this process. A
+// TestCallNeedsATokenOfTheMesh: the key or the token derived from it for this process. A
 // token for another process, or for another life of this one, does not admit.
 func TestCallNeedsATokenOfTheMesh(t *testing.T) {
 	started := time.Now()

@@ -254,7 +254,7 @@ func TestContextIsWhatTheModelWasSent(t *testing.T) {
 	}
 }
 
-// TestContextItems: what was done to each message and why, with the recorded weights.
+// TestContextItems: the action on each message and its reason, with the recorded weights.
 func TestContextItems(t *testing.T) {
 	k, _, fifth := grown(t)
 	got := k.get(&harnessv1.GetContextRequest{Version: fifth})
@@ -417,8 +417,8 @@ func describePlan(ranges []*harnessv1.PlanRange) string {
 	return strings.Join(parts, ", ")
 }
 
-// TestContextNamesMediaThatAreNotSent: what the wire leaves out is named on whichever page the
-// message is, although the view shows it.
+// TestContextNamesMediaThatAreNotSent: media that the wire leaves out are named on the page of
+// their message, although the view shows them.
 func TestContextNamesMediaThatAreNotSent(t *testing.T) {
 	k := newTalk(t)
 	paper := func(pages uint32) *harnessv1.Message {

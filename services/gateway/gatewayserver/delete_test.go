@@ -184,7 +184,7 @@ func TestAChildThatIsAwaitedIsNotDeleted(t *testing.T) {
 	}
 }
 
-// What is below a run is deleted before the run, the lowest first; nothing is deleted if something below works.
+// The runs below a run are deleted before it, the lowest first; none is deleted if one below works.
 func TestChildrenAreDeletedFirst(t *testing.T) {
 	b := newBed(t)
 	leaf, middle, root := b.started("leaf"), b.started("middle"), b.started("root")

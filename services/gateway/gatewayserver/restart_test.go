@@ -186,7 +186,7 @@ func TestRunStreamAcrossRestarts(t *testing.T) {
 	s.end()
 }
 
-// Watches survive a restart of the NATS server: they receive what is written after it,
+// Watches survive a restart of the NATS server: they receive the records written after it,
 // each version once.
 func TestWatchSurvivesARestartOfNATS(t *testing.T) {
 	config := jetstream.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"}

@@ -13,8 +13,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
 )
 
-// staleReplica is a log whose replica near the gateway has stopped: View returns what
-// the replica had then, unless the caller asks for a newer message.
+// staleReplica is a log whose replica near the gateway has stopped: View returns the
+// records of that time, unless the caller asks for a newer message.
 type staleReplica struct {
 	runlog.Log
 	mu  sync.Mutex

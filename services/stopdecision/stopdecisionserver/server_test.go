@@ -108,7 +108,7 @@ func step(s *harnessv1.Snapshot) *harnessv1.Step {
 	}}
 }
 
-// observed returns what was observed under a key.
+// observed returns the observation under a key.
 func observed(step *harnessv1.Step, key string) *harnessv1.Observation {
 	for _, o := range step.GetObserved() {
 		if o.GetKey() == key {

@@ -201,7 +201,7 @@ func serveHostile(t *testing.T, g *hostileGateway) string {
 	return "unix:" + socket
 }
 
-// tame fails the test if a terminal might obey what was printed.
+// tame fails the test if a terminal might obey the printed text.
 func tame(t *testing.T, what, text string) {
 	t.Helper()
 	for i, r := range text {

@@ -17,7 +17,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-// watchAll watches runs over a connection, and returns once what is stored was
+// watchAll watches runs over a connection, and returns once the stored records were
 // sent.
 func watchAll(t *testing.T, conn *grpc.ClientConn) harnessv1.GatewayService_WatchRunsClient {
 	t.Helper()

@@ -38,7 +38,7 @@ const (
 	freeToken  = "token-without-a-bound"
 )
 
-// doors is a gateway with tokens, and what the attempts need.
+// doors is a gateway with tokens, and the data of the attempts.
 type doors struct {
 	*gatewayNode
 	inside, outside, link string // folders: of the bounded token, elsewhere, and a link there

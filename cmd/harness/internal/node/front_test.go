@@ -29,7 +29,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/certtest"
 )
 
-// TestPlanOfRoles: what the callers of roles present, by configuration.
+// TestPlanOfRoles: the credentials of the callers of roles, by configuration.
 func TestPlanOfRoles(t *testing.T) {
 	key, certificates, open, tokens := rolePlan{key: true}, rolePlan{certificates: true}, rolePlan{open: true}, rolePlan{}
 	for name, c := range map[string]struct {
@@ -79,7 +79,7 @@ func methodsOfRoles(t *testing.T) []string {
 	return methods
 }
 
-// invoke calls a method with an empty message. What the service itself refuses counts as
+// invoke calls a method with an empty message. A refusal of the service itself counts as
 // reached.
 func invoke(t *testing.T, conn *grpc.ClientConn, method string) error {
 	t.Helper()

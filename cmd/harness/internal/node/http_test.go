@@ -79,7 +79,7 @@ func (w *web) call(method, path, body string, status int, into any) {
 	}
 }
 
-// line is what the data of events have in common.
+// line has the common fields of the data of events.
 type line struct {
 	Type   string
 	ID     string

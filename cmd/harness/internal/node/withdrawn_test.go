@@ -25,7 +25,7 @@ import (
 // withdrawal bounds how long a stream outlasts its token.
 const withdrawal = 10 * time.Second
 
-// watchLists opens a stream of all runs and reads up to the end of what is stored.
+// watchLists opens a stream of all runs and reads up to the end of the stored ones.
 func watchLists(t *testing.T, ctx context.Context, client harnessv1.GatewayServiceClient) harnessv1.GatewayService_WatchRunsClient {
 	t.Helper()
 	stream, err := client.WatchRuns(ctx, &harnessv1.WatchRunsRequest{})
@@ -43,7 +43,7 @@ func watchLists(t *testing.T, ctx context.Context, client harnessv1.GatewayServi
 	}
 }
 
-// watchHTTP opens the stream of all runs over HTTP and reads up to the end of what is stored.
+// watchHTTP opens the stream of all runs over HTTP and reads up to the end of the stored ones.
 func watchHTTP(t *testing.T, ctx context.Context, g *gatewayNode, token string) *bufio.Scanner {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+g.Addr(workflow.Gateway)+"/v1/events", nil)

@@ -17,7 +17,7 @@ func reasoned(text, reasoning string, tokens uint64) *harnessv1.Event {
 	return e
 }
 
-// rest returns what is below the heading of the turn in the end.
+// rest returns the final lines below the heading of the turn.
 func (s *stage) rest(t *testing.T) string {
 	t.Helper()
 	s.Close()

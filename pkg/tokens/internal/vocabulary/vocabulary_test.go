@@ -37,7 +37,7 @@ func open(t testing.TB, encoding string) *vocabulary.Vocabulary {
 	return v
 }
 
-// ranks is what the loader returns.
+// ranks are the ranks that the loader returns.
 func ranks(t testing.TB, encoding string) map[string]int {
 	all, err := loader.NewOfflineLoader().LoadTiktokenBpe(encoding + ".tiktoken")
 	if err != nil {

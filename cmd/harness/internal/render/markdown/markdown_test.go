@@ -92,7 +92,7 @@ func written(t *rapid.T) string {
 	return out.String()
 }
 
-// What is shown of a text does not depend on how it was cut up when it came.
+// The shown text does not depend on the pieces in which it came.
 func TestATextThatComesInPiecesHasTheSameBlocks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := Clean(written(t))

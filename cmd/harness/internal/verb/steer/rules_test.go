@@ -65,7 +65,7 @@ func TestARuleIsShownBeforeItIsStored(t *testing.T) {
 	}
 }
 
-// stored returns what the approvals that were sent allow.
+// stored returns the rules of the approvals that were sent.
 func stored(f *harnesstest.Gateway) []string {
 	var all []string
 	for _, a := range f.Approvals() {
