@@ -40,8 +40,8 @@ func (t *execution) publishDeltas(try uint32) func(model.Delta) {
 	}
 }
 
-// written returns the text of what the agent has written in the attempt before this turn, as
-// much of it as the monitor reads.
+// written returns the agent's text of the attempt before this turn, as much of it as the
+// monitor reads.
 func (w *Server) written(ctx context.Context, run runlog.Run, s runstate.SharedFields, c *conversation.Conversation) (string, error) {
 	var written strings.Builder
 	for _, part := range turn.Written(s, c) {
