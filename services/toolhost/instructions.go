@@ -19,8 +19,8 @@ const (
 	// maxInstructions is the maximum number of instruction files. The farthest ones are
 	// left out.
 	maxInstructions = 16
-	// instructionNoteBytes is reserved for the line about what was cut. A path in it is
-	// clipped to a third of that.
+	// instructionNoteBytes is reserved for the line about the cut. A path in it is clipped
+	// to a third of that.
 	instructionNoteBytes = 384
 )
 
