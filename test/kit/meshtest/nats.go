@@ -186,20 +186,8 @@ func (n *NATS) Leader(stream string) int {
 	return -1
 }
 
-// consumers returns the number of consumers of all streams that a server knows.
-func (n *NATS) consumers(i int) int {
-	count := 0
-	for _, s := range n.streams(i) {
-		count += s.State.Consumers
-	}
-	return count
-}
-
 type streamDetail struct {
-	Name  string `json:"name"`
-	State struct {
-		Consumers int `json:"consumer_count"`
-	} `json:"state"`
+	Name    string `json:"name"`
 	Cluster struct {
 		Leader string `json:"leader"`
 	} `json:"cluster"`
