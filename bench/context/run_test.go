@@ -31,7 +31,7 @@ import (
 // gpt is a model with a public vocabulary, so that counts are exact.
 const gpt = "openai:gpt-4o"
 
-// toolTokens is what the tools of a request need.
+// toolTokens are the tokens of the tools of a request.
 const toolTokens = 1200
 
 // run is a run whose log and model are simulated.
@@ -297,7 +297,7 @@ func (r *run) former() *harnessv1.StructuredSummary {
 	return s
 }
 
-// play performs a turn: what the user says, the request, the response and its calls.
+// play performs a turn: the message of the user, the request, the response and its calls.
 func (r *run) play(t turn) {
 	if t.steering != "" {
 		r.facts[t.steering] = r.add(&harnessv1.Message{

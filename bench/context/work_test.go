@@ -15,7 +15,7 @@ type work struct {
 	turns []turn
 }
 
-// turn is a response with its calls, and what the user said before it.
+// turn is a response with its calls, and the message of the user before it.
 type turn struct {
 	steering string
 	text     string

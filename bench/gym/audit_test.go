@@ -43,7 +43,7 @@ func audited(c *chat) modeltest.Reply {
 	)(c)
 }
 
-// revised is what has to follow an audit that fails.
+// revised is the reply that has to follow an audit that fails.
 func revised(c *chat) modeltest.Reply {
 	switch {
 	case c.made(flagTool) == 0:

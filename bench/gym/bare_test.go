@@ -19,7 +19,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 )
 
-// What the caller of a bare loop sees at its end.
+// The ends of a bare loop, as its caller sees them.
 const (
 	saidDone   = "done"
 	fellSilent = "stops"

@@ -27,7 +27,7 @@ type memory struct {
 	seen     map[string]bool
 }
 
-// add adds what is new in a request.
+// add adds the new messages of a request.
 func (m *memory) add(req *modeltest.Request) {
 	if m.seen == nil {
 		m.seen = map[string]bool{}

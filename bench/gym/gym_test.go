@@ -24,7 +24,7 @@ type outcome struct {
 	end string
 	// really reports whether the task is done.
 	really bool
-	// by is what the harness did; a bare loop does nothing.
+	// by names the actions of the harness; a bare loop has none.
 	by []string
 	// passes of compaction.
 	passes int

@@ -35,14 +35,14 @@ const (
 type scenario struct {
 	// name is short, for the test; it is the same for the kinds of a failing model.
 	name string
-	// what the model does, for the table.
+	// what describes the model, for the table.
 	what string
 	kind string
 	goal string
 	// files are in the workspace before the work begins.
 	files map[string]string
 	model model
-	// spec changes what the run is started with.
+	// spec changes the spec of the run.
 	spec []func(*harnessv1.RunSpec)
 	// really checks the workspace and reports whether the task is done. It knows nothing of
 	// contracts and of what was said.

@@ -1,4 +1,4 @@
-// Package judgement measures what the loop's judgement costs a turn: work items,
+// Package judgement measures the cost of the loop's judgement per turn: work items,
 // just-in-time rules, the contract, loops and stalls, all of them on and large, compared with
 // the same turn with all of it switched off, in the same run of the benchmark.
 //

@@ -1,4 +1,4 @@
-// Package mcp measures what the harness adds to tools from outside.
+// Package mcp measures the overhead of the harness for tools from outside.
 //
 //	go test -run '^$' -bench . -benchtime 1x ./bench/mcp  # what CI runs
 //	go test -run '^$' -bench . -benchtime 20x ./bench/mcp

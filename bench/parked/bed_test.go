@@ -131,7 +131,7 @@ func (b *bed) quiet() {
 	})
 }
 
-// undelivered returns what the durable consumers have to deliver, for the first time or
+// undelivered returns the messages that the durable consumers have to deliver, for the first time or
 // again; ok is false if the bus does not report it.
 func (b *bed) undelivered() (left uint64, ok bool) {
 	ctx, cancel := bounded()

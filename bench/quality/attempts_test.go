@@ -21,7 +21,7 @@ type script struct {
 	attempts         []attempt
 	// healthy work needs no other attempt.
 	healthy bool
-	// healable models produce good work if they are sent what is missing.
+	// healable models produce good work if they are sent the gaps.
 	healable bool
 }
 

@@ -72,7 +72,7 @@ func finished(judged bool) *harnessv1.Snapshot {
 	return s
 }
 
-// decide observes what the decision needs until it has an outcome.
+// decide makes the observations that the decision needs until it has an outcome.
 func decide(b *testing.B, s *harnessv1.Snapshot) {
 	in := &harnessv1.StepInput{Now: timestamppb.New(noon), Step: &harnessv1.Step{Snapshot: s, Message: &harnessv1.Step_TurnComplete{
 		TurnComplete: &harnessv1.TurnComplete{TurnNumber: 4, AgentDone: true, CalledWorkComplete: true},

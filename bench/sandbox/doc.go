@@ -1,4 +1,4 @@
-// Package sandbox measures what the sandbox adds to commands of a tool host.
+// Package sandbox measures the overhead of the sandbox for commands of a tool host.
 //
 //	go test -run '^$' -bench . -benchtime 40x ./bench/sandbox
 //

@@ -102,7 +102,7 @@ type cost struct {
 func (c cost) plus(o cost) cost  { return cost{c.cpu + o.cpu, c.bytes + o.bytes} }
 func (c cost) since(o cost) cost { return cost{c.cpu - o.cpu, c.bytes - o.bytes} }
 
-// cost returns what has been used up to now. It waits until all steps are acknowledged.
+// cost returns the usage so far. It waits until all steps are acknowledged.
 func (b *bed) cost() (c cost) {
 	b.b.Helper()
 	ctx, cancel := bounded()

@@ -108,7 +108,7 @@ func made(marker string, folders ...string) (n int) {
 			if err == nil && strings.HasPrefix(d.Name(), marker+"-") {
 				n++
 			}
-			return nil // what was removed meanwhile does not count
+			return nil // files removed meanwhile do not count
 		})
 	}
 	return n
