@@ -20,7 +20,7 @@ func (p *Progress) admit(s *State) Action {
 	if e == nil {
 		return s.fire(p.Number, hookpoint.BeforeStep, "step", "", nil)
 	}
-	admitted := admission(*e)
+	admitted := admissionOf(*e)
 	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_TurnAdmitted{TurnAdmitted: admitted}})
 	d.Emit(e.Events...)
 	if admitted.GetAction() != harnessv1.HookAction_HOOK_ACTION_PAUSE {
@@ -30,9 +30,9 @@ func (p *Progress) admit(s *State) Action {
 	return Append{Draft: d, Before: "asked", After: "admitted"}
 }
 
-// admission returns the verdict of the subscribers of before_step: the strongest
+// admissionOf returns the verdict of the subscribers of before_step: the strongest
 // action, and their changes to the rest of the loop.
-func admission(e hook.Effects) *harnessv1.TurnAdmitted {
+func admissionOf(e hook.Effects) *harnessv1.TurnAdmitted {
 	a := &harnessv1.TurnAdmitted{Action: harnessv1.HookAction_HOOK_ACTION_CONTINUE}
 	rest := hook.Effects{Skip: e.Skip, Replan: e.Replan}
 	switch {

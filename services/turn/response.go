@@ -17,12 +17,12 @@ import (
 // maxCalls bounds the calls that are taken from one response; the rest are dropped.
 const maxCalls = 64
 
-// cutOff follows a response whose calls are dropped.
-const cutOff = "Your response was cut off by the length limit, so its tool calls were dropped and nothing of it ran. " +
+// cutOffText follows a response whose calls are dropped.
+const cutOffText = "Your response was cut off by the length limit, so its tool calls were dropped and nothing of it ran. " +
 	"Answer again in smaller pieces: fewer calls, or less content in each."
 
-// cutShort follows a response that reached the length limit before any text or call.
-const cutShort = "Your response reached the length limit before any text or tool call. " +
+// cutShortText follows a response that reached the length limit before any text or call.
+const cutShortText = "Your response reached the length limit before any text or tool call. " +
 	"Think less this time: decide on one next step and make its tool call."
 
 // cutShortAgain returns the error of a turn whose response reached the length limit
@@ -59,11 +59,11 @@ func (p *Progress) respond(s *State) *runstate.Draft {
 	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_ModelResponded{ModelResponded: responded}})
 	d.Append(message)
 	if responded.CutShort = cut && strings.TrimSpace(r.Text) == "" && len(r.ToolCalls) == 0; responded.GetCutShort() {
-		correct(d, "cut_short", cutShort)
+		correct(d, "cut_short", cutShortText)
 	}
 	p.monitor(s, d, responded, message.GetContent().GetInline())
 	if cut && len(r.ToolCalls) > 0 {
-		correct(d, "cut_off", cutOff)
+		correct(d, "cut_off", cutOffText)
 		d.Emit(event.ModelResponse(a.ref, r.Usage, r.FinishReason, 0, a.latency))
 		return d
 	}

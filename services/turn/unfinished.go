@@ -51,6 +51,9 @@ func (c *completion) addUnfinished(end End) {
 	}
 	var replies []agentReply
 	for _, prepared := range p.Prepared {
+		if toolcall.Kind(prepared) == "" {
+			continue
+		}
 		waits, ok := toolcall.Request(prepared, p.arguments[prepared.GetCallId()], p.Number).(toolcall.PendingCall)
 		if !ok {
 			continue
@@ -59,7 +62,7 @@ func (c *completion) addUnfinished(end End) {
 			c.refuse(prepared.GetCallId(), prepared.GetTool(), prepared.GetMarks(), notRun)
 			continue
 		}
-		pending, kind := waits.PendingCall, waits.GetKind()
+		pending, kind := proto.CloneOf(waits.PendingCall), waits.GetKind()
 		pending.Deadline = runstate.AnswerDeadline(s, kind, end.Now)
 		switch kind {
 		case runstate.KindWait:

@@ -1,8 +1,6 @@
 package toolcall
 
 import (
-	"google.golang.org/protobuf/proto"
-
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/mark"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -40,7 +38,7 @@ func (Refusal) carrier()     {}
 const MaxQuestion = 160
 
 // Request returns what carries out a call of a turn, with the arguments that it is carried out with.
-// It is total: a call without a disposition is invalid.
+// It is total: a call without a disposition is invalid. The result shares its parts with c and arguments.
 func Request(c *harnessv1.PreparedCall, arguments *harnessv1.Content, turn uint32) Carrier {
 	if kind := Kind(c); kind != "" {
 		why := c.GetMessage()
@@ -48,11 +46,11 @@ func Request(c *harnessv1.PreparedCall, arguments *harnessv1.Content, turn uint3
 			why = content.Cut(why, MaxQuestion) // the arguments have all of it
 		}
 		return PendingCall{&harnessv1.PendingCall{
-			CallId: c.GetCallId(), Tool: c.GetTool(), Arguments: proto.CloneOf(arguments), Kind: kind, Origin: c.GetOrigin(),
+			CallId: c.GetCallId(), Tool: c.GetTool(), Arguments: arguments, Kind: kind, Origin: c.GetOrigin(),
 			Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, Why: why, TurnNumber: turn,
 			Reads: c.GetReads(), Writes: c.GetWrites(), Explores: c.GetExplores(), Marks: mark.Pending(c.GetMarks()),
 			SandboxLevel: c.GetSandboxLevel(), SandboxHosts: c.GetSandboxHosts(), OnlyOnce: c.GetOnlyOnce(),
-			Guarded: c.GetGuarded(), Wait: proto.CloneOf(c.GetWait()), Delegation: proto.CloneOf(c.GetDelegation()),
+			Guarded: c.GetGuarded(), Wait: c.GetWait(), Delegation: c.GetDelegation(),
 		}}
 	}
 	switch c.GetDisposition() {
