@@ -131,7 +131,7 @@ func (b *bed) quiet() {
 	})
 }
 
-// undelivered returns the messages that the durable consumers have to deliver, for the first time or
+// undelivered returns the number of messages that the durable consumers have to deliver, first or
 // again; ok is false if the bus does not report it.
 func (b *bed) undelivered() (left uint64, ok bool) {
 	ctx, cancel := bounded()
