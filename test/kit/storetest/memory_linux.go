@@ -25,12 +25,13 @@ func InMemory() {
 		fs.Bavail*uint64(fs.Bsize) < room {
 		return
 	}
-	// The folder keeps its name, so that results of tests can be cached. Others may pass it: some tests run programs as another user.
+	// The folder keeps its name, so that results of tests can be cached. Others may use it as they may
+	// use /tmp: some tests run programs as another user.
 	dir := filepath.Join(shared, "harness-test-"+strconv.Itoa(os.Getuid()))
-	if err := os.Mkdir(dir, 0o711); err != nil && !os.IsExist(err) {
+	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
 		return
 	}
-	if own, err := os.Lstat(dir); err != nil || !own.IsDir() || !ownedBySelf(own) {
+	if own, err := os.Lstat(dir); err != nil || !own.IsDir() || !ownedBySelf(own) || os.Chmod(dir, 0o777|os.ModeSticky) != nil {
 		return
 	}
 	_ = os.Setenv("TMPDIR", dir)
