@@ -48,13 +48,13 @@ build: ## Build bin/harness
 # Without vet, which lint runs. Many tests wait, so more run at a time than two cores would allow.
 .PHONY: test
 test: ## Run the Go tests, for four minutes on two cores
-	@echo "go test: on two cores four minutes, and four more the first time for compiling"
+	@echo "go test: on two cores five minutes, and four more the first time for compiling"
 	@$(GO) test -vet=off -p 3 -parallel 6 -skip '$(SYSTEM)' $(TESTFLAGS) $(or $(PKGS),$(TESTED))
 
 .PHONY: test-short
-test-short: ## Run the quick Go tests, for a minute
-	@echo "go test -short: on two cores a minute, and four more the first time for compiling"
-	@$(GO) test -vet=off -p 3 -parallel 6 -short -skip '$(SYSTEM)' $(TESTFLAGS) $(or $(PKGS),$(TESTED))
+test-short: ## Run the quick Go tests: no servers, no built programs
+	@echo "go test -short: on two cores a minute and a half, and four more the first time for compiling"
+	@$(GO) test -vet=off -p 3 -parallel 6 -short -skip '$(SYSTEM)' $(TESTFLAGS) $(or $(PKGS),$(shell tools/quick.sh $(TESTED)))
 
 .PHONY: test-system
 test-system: ## Run the long proofs: meshes whose processes die, thousands of seeds, random faults, the gym, hand-overs

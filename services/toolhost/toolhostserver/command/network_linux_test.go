@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"testing"
@@ -19,13 +20,13 @@ func TestTheNetworkOfARunIsSharedUntilItIsForgotten(t *testing.T) {
 		return
 	}
 	const show = "readlink /proc/self/ns/net"
-	_, alone := c.run(t, dir, sandbox.Full, show)
 	ctx, stop := context.WithCancel(t.Context())
 	begun, ended := make(chan struct{}), make(chan struct{})
+	seen, output := io.Pipe()
 	go func() {
 		defer close(ended)
 		_, err := c.Run(ctx, Request{Run: "run", Workspace: dir, Confinement: &harnessv1.Confinement{Level: sandbox.Full}}, process.Command{
-			Line: "exec sleep 3600", Output: io.Discard, Begun: func(b process.Begun) {
+			Line: show + "; exec sleep 3600", Output: output, Begun: func(b process.Begun) {
 				c.Share("run", b)
 				close(begun)
 			},
@@ -35,19 +36,25 @@ func TestTheNetworkOfARunIsSharedUntilItIsForgotten(t *testing.T) {
 		}
 	}()
 	<-begun
-	_, first := c.run(t, dir, sandbox.Full, show)
-	_, second := c.run(t, dir, sandbox.Full, show)
+	// The number of a network that has ended is used again, so compare with one that lives.
+	shared, err := bufio.NewReader(seen).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, joined := c.run(t, dir, sandbox.Full, show); joined != shared {
+		t.Errorf("a command is in the network %q, and not in %q", joined, shared)
+	}
 	if n := c.networks.of("other"); n != nil {
 		t.Error("another run has the network")
 		n.close()
-	}
-	if first != second || first == alone {
-		t.Errorf("commands are in the networks %q and %q, and before in %q", first, second, alone)
 	}
 	c.Unshare("run")
 	if n := c.networks.of("run"); n != nil {
 		t.Error("the network is left")
 		n.close()
+	}
+	if _, alone := c.run(t, dir, sandbox.Full, show); alone == shared {
+		t.Errorf("a command is in the network %q, which is forgotten", shared)
 	}
 	stop()
 	<-ended
