@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/harnessmesh/harnessmesh/services/turn/offer"
-
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -27,6 +25,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/repair"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 	"github.com/harnessmesh/harnessmesh/services/turn"
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
 )
 
 // The scenario.

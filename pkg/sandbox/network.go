@@ -44,7 +44,7 @@ func (h Host) matches(name string, port uint16) bool {
 	return name == h.Name
 }
 
-// matches reports whether one of hosts is the host with a name that NormalName has returned,
+// Matches reports whether one of hosts is the host with a name that NormalName has returned,
 // at a port.
 func Matches(hosts []Host, name string, port uint16) bool {
 	return slices.ContainsFunc(hosts, func(h Host) bool { return h.matches(name, port) })

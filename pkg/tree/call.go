@@ -7,10 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/harnessmesh/harnessmesh/pkg/runstate"
-
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 // Names of the tools of agents that have sub-agents, next to one for each of these.

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/harnessmesh/harnessmesh/pkg/runstate"
-
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -16,6 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/quality"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 const (

@@ -29,10 +29,9 @@ import (
 	"encoding/binary"
 	"strconv"
 
-	"github.com/harnessmesh/harnessmesh/pkg/runstate"
-
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 // Bounds of a tree.

@@ -3,10 +3,9 @@ package turn
 import (
 	"slices"
 
-	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
-
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
 )
 
 // running returns the calls that were started under a ledger and have no end.

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/services/turn/offer"
-
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
@@ -17,6 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 	"github.com/harnessmesh/harnessmesh/services/turn"
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
 	"github.com/harnessmesh/harnessmesh/test/kit/marktest"
 )
 

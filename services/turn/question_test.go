@@ -5,12 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
-
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/turn"
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
 )
 
 // asks is the response of a tool host whose server asks a person.

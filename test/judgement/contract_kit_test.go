@@ -9,12 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/test/kit/live"
-
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/test/kit/live"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 

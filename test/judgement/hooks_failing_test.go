@@ -7,13 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/harnessmesh/harnessmesh/test/kit/live"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/test/kit/live"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 

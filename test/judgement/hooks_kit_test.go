@@ -7,13 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/test/kit/live"
-
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/event/eventjson"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/test/kit/live"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 

@@ -100,7 +100,7 @@ func TestSystemExecutorThroughBridge(t *testing.T) {
 	})
 	t.Run("while it is away its runs wait", func(t *testing.T) {
 		stop()
-		waittest.Eventually(t, "the bridge says that it waits", func() bool {
+		waittest.Eventually(t, "the bridge reports what it waits for", func() bool {
 			return strings.Contains(m.Process("bridge").Stderr(), "waiting role=bridge") && strings.Contains(m.Process("bridge").Stderr(), "executor critic at "+at)
 		})
 		run := startRun(t, m, "waited", "critic", twoTurns)

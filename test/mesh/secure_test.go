@@ -183,13 +183,13 @@ func TestSystemMeshWithCertificatesAndTokens(t *testing.T) {
 		}
 	}
 	ready := plain("", healthv1.HealthCheckResponse_SERVING)
-	waittest.Eventually(t, "the probe says that turn is ready", ready)
+	waittest.Eventually(t, "the probe reports that turn is ready", ready)
 	ca.Reissue(pairs["turn"], here, certtest.Role("turn"), certtest.Expired)
 	line, ok := turn.Line(`waiting role=turn reason="the certificate `)
 	if !ok || !strings.Contains(line, "has expired on") || !strings.Contains(line, "replace it") {
 		t.Errorf("turn reports %q", line)
 	}
-	waittest.Eventually(t, "the probe says that turn is not ready", plain("", healthv1.HealthCheckResponse_NOT_SERVING))
+	waittest.Eventually(t, "the probe reports that turn is not ready", plain("", healthv1.HealthCheckResponse_NOT_SERVING))
 	if !plain("turn", healthv1.HealthCheckResponse_NOT_SERVING)() || !plain("alive", healthv1.HealthCheckResponse_SERVING)() {
 		t.Error("the probe does not distinguish turn from its process")
 	}
@@ -198,7 +198,7 @@ func TestSystemMeshWithCertificatesAndTokens(t *testing.T) {
 		t.Errorf("doctor: %v\n%s", err, out)
 	}
 	ca.Reissue(pairs["turn"], here, certtest.Role("turn"))
-	waittest.Eventually(t, "the probe says that turn is ready again", ready)
+	waittest.Eventually(t, "the probe reports that turn is ready again", ready)
 
 	// Roles that need a tool host report that its certificate does not match.
 	m.Process("toolhost").Kill()

@@ -66,7 +66,7 @@ func (a *asker) must(err error) {
 func (a *asker) awaitStop(kind string) *harnessv1.HarnessResult {
 	a.Helper()
 	var result *harnessv1.HarnessResult
-	waittest.Eventually(a, "the run rests: "+kind, func() bool {
+	waittest.Eventually(a, "the run parks or ends: "+kind, func() bool {
 		r, err := a.client.GetRun(a.ctx, &harnessv1.GetRunRequest{RunId: a.run})
 		a.must(err)
 		result = r.GetResult()

@@ -5,14 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
-
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
 )
 
 // startInBackground starts the background command of a call; nil if the call has none.

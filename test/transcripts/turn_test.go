@@ -5,10 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
-
-	"github.com/harnessmesh/harnessmesh/services/turn/offer"
-
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -20,6 +16,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/turn"
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
 )
 
 // turnWorker is one worker at one turn.

@@ -5,14 +5,12 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-
-	"github.com/harnessmesh/harnessmesh/services/turn/offer"
-
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
 )
 
 // Inline are the texts of a call that the run may have stored as blobs.

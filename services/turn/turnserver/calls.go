@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -18,6 +16,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
 	"github.com/harnessmesh/harnessmesh/services/turn"
+	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
 )
 
 // sendCall starts to deliver a call to its tool host. A panic fails the turn, as one in

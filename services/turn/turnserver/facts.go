@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/harnessmesh/harnessmesh/services/turn/offer"
-
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/mark"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/shown"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -13,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tokens"
 	"github.com/harnessmesh/harnessmesh/services/turn"
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
 )
 
 const (

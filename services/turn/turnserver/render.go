@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/harnessmesh/harnessmesh/services/turn/offer"
-
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/summary"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
@@ -13,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/turn"
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
 )
 
 // maxViewed bounds the messages whose place in a view is in memory, over all runs.

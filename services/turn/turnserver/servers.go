@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/harnessmesh/harnessmesh/pkg/runstate"
-
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
 )
 

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/harnessmesh/harnessmesh/services/turn/offer"
-
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
@@ -17,6 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/turn"
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
 )
 
 // host is a tool host: its ledger, its tools, and the offers made with them.

@@ -36,7 +36,7 @@ func (e *Entries) Pending(key string) (f toolhost.Fate, pending bool) {
 	return f, pending
 }
 
-// SetPending gives an entry a tombstone, which storeTombstone stores later.
+// SetPending gives an entry a tombstone, which StoreTombstone stores later.
 func (e *Entries) SetPending(key string, f toolhost.Fate) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -66,7 +66,7 @@ func (e *Entries) ReadEnd(key string) (Entry, error) {
 	return stored, nil
 }
 
-// storeTombstone stores a tombstone in the ledger. If that fails, the tombstone is still
+// StoreTombstone stores a tombstone in the ledger. If that fails, the tombstone is still
 // in effect in this process, and the error is UNAVAILABLE.
 func (e *Entries) StoreTombstone(key string, f toolhost.Fate) error {
 	if err := e.Ledger.storeTombstone(key, f); err != nil {
