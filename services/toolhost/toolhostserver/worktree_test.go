@@ -189,7 +189,7 @@ func TestNoWorktree(t *testing.T) {
 		}, "bare"},
 		"merge": {func(t *testing.T, h *host) {
 			conflict(t, h)
-			_ = exec.Command("git", "-C", h.dir, "merge", "other").Run()
+			_ = exec.Command("git", "-C", h.dir, "-c", "user.name=u", "-c", "user.email=u", "merge", "other").Run()
 		}, "a git merge is not finished"},
 		"rebase": {func(t *testing.T, h *host) {
 			conflict(t, h)
