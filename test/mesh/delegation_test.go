@@ -297,18 +297,16 @@ func TestSystemBackgroundSurvivesKills(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	random := rand.New(rand.NewPCG(*seed, 19))
-	for _, point := range []string{"child", "child_started", "report", "reported"} {
-		killAt(t, m, random, "repair", point, background, func(d *driver, entries []runlog.Entry) {
-			sound(t, d, entries)
-			results := 0
-			for _, text := range texts(entries, "") {
-				results += strings.Count(text, "It is so.")
-			}
-			if children := entries[len(entries)-1].Record.GetStep().GetSnapshot().GetChildren(); results != 1 || len(children) != 1 {
-				t.Errorf("%s: %d results of %d children", d.run, results, len(children))
-			}
-		})
-	}
+	killAt(t, m, random, "repair", background, func(d *driver, entries []runlog.Entry) {
+		sound(t, d, entries)
+		results := 0
+		for _, text := range texts(entries, "") {
+			results += strings.Count(text, "It is so.")
+		}
+		if children := entries[len(entries)-1].Record.GetStep().GetSnapshot().GetChildren(); results != 1 || len(children) != 1 {
+			t.Errorf("%s: %d results of %d children", d.run, results, len(children))
+		}
+	}, "child", "child_started", "report", "reported")
 }
 
 // TestSystemWallClockStopsTheTree: at the end of the time of a run its sub-agents halt, and all continue with more.
@@ -387,21 +385,19 @@ func TestSystemLeasesSurviveKills(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	random := rand.New(rand.NewPCG(*seed, 23))
-	for _, point := range []string{"report", "reported", "order", "ordered"} {
-		killAt(t, m, random, "repair", point, shared, func(d *driver, entries []runlog.Entry) {
-			sound(t, d, entries)
-			last := entries[len(entries)-1].Record.GetStep().GetSnapshot()
-			if len(last.GetChildren()) != 1 || last.GetSpent().GetRuns() != 4 {
-				t.Errorf("%s: %d runs of %d children", d.run, last.GetSpent().GetRuns(), len(last.GetChildren()))
-				return
-			}
-			middle := m.Ended(runlog.Run{Namespace: d.run.Namespace, ID: last.GetChildren()[0].GetRunId()}, 0)
-			got := texts(middle, "leaf")
-			if children := middle[len(middle)-1].Record.GetStep().GetSnapshot().GetChildren(); len(children) != 3 || len(got) != 3 || strings.Count(strings.Join(got, "\n"), "It is so.") != 3 {
-				t.Errorf("%s: %d children, results %q", d.run, len(children), got)
-			}
-		})
-	}
+	killAt(t, m, random, "repair", shared, func(d *driver, entries []runlog.Entry) {
+		sound(t, d, entries)
+		last := entries[len(entries)-1].Record.GetStep().GetSnapshot()
+		if len(last.GetChildren()) != 1 || last.GetSpent().GetRuns() != 4 {
+			t.Errorf("%s: %d runs of %d children", d.run, last.GetSpent().GetRuns(), len(last.GetChildren()))
+			return
+		}
+		middle := m.Ended(runlog.Run{Namespace: d.run.Namespace, ID: last.GetChildren()[0].GetRunId()}, 0)
+		got := texts(middle, "leaf")
+		if children := middle[len(middle)-1].Record.GetStep().GetSnapshot().GetChildren(); len(children) != 3 || len(got) != 3 || strings.Count(strings.Join(got, "\n"), "It is so.") != 3 {
+			t.Errorf("%s: %d children, results %q", d.run, len(children), got)
+		}
+	}, "report", "reported", "order", "ordered")
 }
 
 // TestSystemEveryAnswerReachesTheCaller: one of 10 MB too, as far as the text of a model is kept, and that

@@ -93,8 +93,37 @@ func same(t testing.TB, want, got string) {
 // effect. The call is reported as unknown, so the log differs.
 var uncertain = []string{"marked", "performed"}
 
+// scenarioOf returns the scenario whose runs come to a point, and whether they do so in each step, turn or
+// call, and not once or twice in a run. ok is false for a point at which another test kills.
+func scenarioOf(point string) (s scenario, often, ok bool) {
+	switch point {
+	case "request_stored", "job_created", "job_ended", "counted":
+		return s, false, false // these runs have no jobs and no profiles: see TestSystemJudgingSurvivesKills
+	case "merge_stored", "merge_changing", "merge_changed", "merged":
+		return s, false, false // these runs merge nothing: see TestSystemMergesSurviveKills
+	case "killed", "cancelled":
+		return interrupted, false, true
+	case "report", "reported", "child", "child_started":
+		return delegated, false, true
+	case "worktree", "worktree_recorded", "worktree_copied", "worktree_made", "worktree_ended", "worktree_aside":
+		return separate, false, true
+	case "order", "ordered":
+		return halted, false, true
+	case "expired", "erased":
+		return deleted, false, true
+	case "expired_child", "below_expired":
+		return taken, false, true
+	case "asked", "admitted", "weighed", "judged", "looked":
+		return judged, true, true
+	case "timer_fired", "timer_kept", "wake_seen", "woken", "start_received", "started", "input_received", "input_stored":
+		return work, false, true
+	default:
+		return work, true, true
+	}
+}
+
 // TestSystemKillPoints kills each role at each of its points, repeatedly, while runs are in
-// progress. Each run's log must be that of an undisturbed run.
+// progress. Each run's log must be that of an undisturbed run. A run meets the deaths at several points.
 func TestSystemKillPoints(t *testing.T) {
 	want := undisturbed(t, work, interrupted, deleted, taken, judged, delegated, halted, separate)
 	for _, role := range meshtest.Roles {
@@ -105,35 +134,33 @@ func TestSystemKillPoints(t *testing.T) {
 			t.Parallel()
 			m := meshtest.Start(t, bin, meshtest.Config{})
 			random := rand.New(rand.NewPCG(*seed, uint64(len(role))))
+			type group struct {
+				scenario
+				unknown bool
+			}
+			var groups []group
+			points := map[string][]string{}
 			for _, point := range failpoint.Points(role) {
-				s := work
-				switch point {
-				case "request_stored", "job_created", "job_ended", "counted":
-					continue // these runs have no jobs and no profiles: see TestSystemJudgingSurvivesKills
-				case "merge_stored", "merge_changing", "merge_changed", "merged":
-					continue // these runs merge nothing: see TestSystemMergesSurviveKills
-				case "killed", "cancelled":
-					s = interrupted
-				case "report", "reported", "child", "child_started":
-					s = delegated
-				case "worktree", "worktree_recorded", "worktree_copied", "worktree_made", "worktree_ended", "worktree_aside":
-					s = separate
-				case "order", "ordered":
-					s = halted
-				case "expired", "erased":
-					s = deleted
-				case "expired_child", "below_expired":
-					s = taken
-				case "asked", "admitted", "weighed", "judged", "looked":
-					s = judged
+				s, _, ok := scenarioOf(point)
+				if !ok {
+					continue
 				}
-				runs := killAt(t, m, random, role, point, s, func(d *driver, entries []runlog.Entry) {
+				unknown := role == workflow.ToolHost && slices.Contains(uncertain, point)
+				name := fmt.Sprint(s.name, unknown)
+				if points[name] == nil {
+					groups = append(groups, group{s, unknown})
+				}
+				points[name] = append(points[name], point)
+			}
+			for _, g := range groups {
+				died := points[fmt.Sprint(g.name, g.unknown)]
+				runs := killAt(t, m, random, role, g.scenario, func(d *driver, entries []runlog.Entry) {
 					sound(t, d, entries)
-					if role != "toolhost" || !slices.Contains(uncertain, point) {
-						same(t, want[s.name], d.canonical(entries))
+					if !g.unknown {
+						same(t, want[g.name], d.canonical(entries))
 					}
-				})
-				t.Logf("%s.%s: killed %d times in %d runs", role, point, *rounds, runs)
+				}, died...)
+				t.Logf("%s: killed %d times at each of %v in %d runs", role, *rounds, died, runs)
 				if t.Failed() {
 					return
 				}
@@ -142,34 +169,44 @@ func TestSystemKillPoints(t *testing.T) {
 	}
 }
 
-// killAt sends runs through a scenario until the role has died at the point as often as
-// required, and returns how many runs that took.
-func killAt(t *testing.T, m *meshtest.Mesh, random *rand.Rand, role, point string, s scenario, check func(*driver, []runlog.Entry)) (runs int) {
+// killAt sends runs through a scenario until the role has died at each point as often as
+// required, and returns how many runs that took. The process that replaces a dead one dies at the next point.
+func killAt(t *testing.T, m *meshtest.Mesh, random *rand.Rand, role string, s scenario, check func(*driver, []runlog.Entry), points ...string) (runs int) {
 	t.Helper()
-	name := role + "." + point
-	arm := func() meshtest.Option {
-		return meshtest.Arm(fmt.Sprintf("%s=kill@%d", name, 1+random.IntN(3)))
+	kills := int64(*rounds * len(points))
+	point := func(n int64) string { return role + "." + points[n%int64(len(points))] }
+	// The first time after a death may be in the step of the dead process, which fails if it kills three.
+	arm := func(n int64) meshtest.Option {
+		at := 1
+		switch _, often, _ := scenarioOf(points[n%int64(len(points))]); {
+		case often && n > 0:
+			at = 2 + random.IntN(2)
+		case often || *rounds > 1:
+			at = 1 + random.IntN(3)
+		}
+		return meshtest.Arm(fmt.Sprintf("%s=kill@%d", point(n), at))
 	}
 	m.Process(role).Kill()
-	m.Start(role, arm())
-	var kills atomic.Int64
+	m.Start(role, arm(0))
+	var died atomic.Int64
 	stop := m.Respawn(role, func(int) []meshtest.Option {
-		if _, ok := m.Process(role).Line("failpoint " + name); !ok {
-			t.Errorf("%s died elsewhere:\n%s", role, m.Process(role).Stderr())
+		n := died.Load()
+		if _, ok := m.Process(role).Line("failpoint " + point(n)); !ok || n == kills {
+			t.Errorf("%s died elsewhere than at %s:\n%s", role, point(n), m.Process(role).Stderr())
 		}
-		if kills.Add(1) < int64(*rounds) {
-			return []meshtest.Option{arm()}
+		if died.Add(1) < kills {
+			return []meshtest.Option{arm(n + 1)}
 		}
 		return nil
 	})
 	defer stop()
-	const most = 60
-	for ; kills.Load() < int64(*rounds) && !t.Failed(); runs++ {
+	most := 60 * len(points)
+	for ; died.Load() < kills && !t.Failed(); runs++ {
 		if runs > most {
-			t.Errorf("%s: only %d kills in %d runs", name, kills.Load(), runs)
+			t.Errorf("%s: only %d of %d kills at %v in %d runs", role, died.Load(), kills, points, runs)
 			return runs
 		}
-		d, entries := s.through(context.WithoutCancel(t.Context()), t, m, fmt.Sprintf("%s-%s-%d", role, point, runs))
+		d, entries := s.through(context.WithoutCancel(t.Context()), t, m, fmt.Sprintf("%s-%s-%d", role, points[0], runs))
 		check(d, entries)
 	}
 	return runs
