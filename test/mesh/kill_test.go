@@ -169,41 +169,61 @@ func TestSystemKillPoints(t *testing.T) {
 	}
 }
 
-// killAt sends runs through a scenario until the role has died at each point as often as
-// required, and returns how many runs that took. The process that replaces a dead one dies at the next point.
-func killAt(t *testing.T, m *meshtest.Mesh, random *rand.Rand, role string, s scenario, check func(*driver, []runlog.Entry), points ...string) (runs int) {
-	t.Helper()
-	kills := int64(*rounds * len(points))
-	point := func(n int64) string { return role + "." + points[n%int64(len(points))] }
-	// The first time after a death may be in the step of the dead process, which fails if it kills three.
-	arm := func(n int64) meshtest.Option {
-		at := 1
-		switch _, often, _ := scenarioOf(points[n%int64(len(points))]); {
-		case often && n > 0:
-			at = 2 + random.IntN(2)
-		case often || *rounds > 1:
-			at = 1 + random.IntN(3)
+// deaths are those of a role, each at another point: the process that replaces a dead one dies at the next one.
+type deaths struct {
+	t      testing.TB
+	m      *meshtest.Mesh
+	role   string
+	points []string // the first one follows the last
+	kills  int
+	at     func(n int) int // at which time that its process comes to its point the nth dies, from 0
+	died   atomic.Int64
+}
+
+// begin replaces the role's process by one that dies first. stop ends what replaces dead processes.
+func (d *deaths) begin() (stop func()) {
+	d.m.Process(d.role).Kill()
+	d.m.Start(d.role, d.arm(0))
+	return d.m.Respawn(d.role, func(int) []meshtest.Option {
+		n := int(d.died.Load())
+		if _, ok := d.m.Process(d.role).Line("failpoint " + d.point(n)); !ok || n == d.kills {
+			d.t.Errorf("%s died elsewhere than at %s:\n%s", d.role, d.point(n), d.m.Process(d.role).Stderr())
 		}
-		return meshtest.Arm(fmt.Sprintf("%s=kill@%d", point(n), at))
-	}
-	m.Process(role).Kill()
-	m.Start(role, arm(0))
-	var died atomic.Int64
-	stop := m.Respawn(role, func(int) []meshtest.Option {
-		n := died.Load()
-		if _, ok := m.Process(role).Line("failpoint " + point(n)); !ok || n == kills {
-			t.Errorf("%s died elsewhere than at %s:\n%s", role, point(n), m.Process(role).Stderr())
-		}
-		if died.Add(1) < kills {
-			return []meshtest.Option{arm(n + 1)}
+		if d.died.Add(1) < int64(d.kills) {
+			return []meshtest.Option{d.arm(n + 1)}
 		}
 		return nil
 	})
-	defer stop()
+}
+
+func (d *deaths) point(n int) string { return d.role + "." + d.points[n%len(d.points)] }
+
+func (d *deaths) arm(n int) meshtest.Option {
+	return meshtest.Arm(fmt.Sprintf("%s=kill@%d", d.point(n), d.at(n)))
+}
+
+// left returns how many deaths are to come.
+func (d *deaths) left() int { return d.kills - int(d.died.Load()) }
+
+// killAt sends runs through a scenario until the role has died at each point as often as
+// required, and returns how many runs that took.
+func killAt(t *testing.T, m *meshtest.Mesh, random *rand.Rand, role string, s scenario, check func(*driver, []runlog.Entry), points ...string) (runs int) {
+	t.Helper()
+	deaths := &deaths{t: t, m: m, role: role, points: points, kills: *rounds * len(points), at: func(n int) int {
+		// The first time after a death may be in the step of the dead process, which fails if it kills three.
+		switch _, often, _ := scenarioOf(points[n%len(points)]); {
+		case often && n > 0:
+			return 2 + random.IntN(2)
+		case often || *rounds > 1:
+			return 1 + random.IntN(3)
+		}
+		return 1
+	}}
+	defer deaths.begin()()
 	most := 60 * len(points)
-	for ; died.Load() < kills && !t.Failed(); runs++ {
+	for ; deaths.left() > 0 && !t.Failed(); runs++ {
 		if runs > most {
-			t.Errorf("%s: only %d of %d kills at %v in %d runs", role, died.Load(), kills, points, runs)
+			t.Errorf("%s: %d of %d deaths at %v are left after %d runs", role, deaths.left(), deaths.kills, points, runs)
 			return runs
 		}
 		d, entries := s.through(context.WithoutCancel(t.Context()), t, m, fmt.Sprintf("%s-%s-%d", role, points[0], runs))

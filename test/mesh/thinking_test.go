@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -84,7 +83,7 @@ func think(t *testing.T, m *meshtest.Mesh, s *modeltest.Server, id, workspace st
 }
 
 // TestSystemThinkingSurvivesKills kills the turn worker at each of its points. The requests of
-// each run must have the bytes of an undisturbed run.
+// each run must have the bytes of an undisturbed run. A run meets the deaths at several points.
 func TestSystemThinkingSurvivesKills(t *testing.T) {
 	t.Parallel()
 	m, s := startThinking(t)
@@ -93,22 +92,17 @@ func TestSystemThinkingSurvivesKills(t *testing.T) {
 	if len(want) != 5 {
 		t.Fatalf("an undisturbed run has %d requests", len(want))
 	}
-	for _, point := range failpoint.Points(workflow.Turn) {
-		if point == "killed" { // by an interrupt only
-			continue
-		}
-		name := workflow.Turn + "." + point
-		m.Process(workflow.Turn).Kill()
-		m.Start(workflow.Turn, meshtest.Arm(name+"=kill@2"))
-		var kills atomic.Int64
-		stop := m.Respawn(workflow.Turn, func(int) []meshtest.Option { kills.Add(1); return nil })
-		got := think(t, m, s, "killed-"+strings.ReplaceAll(point, "_", "-"), workspace)
-		stop()
-		if kills.Load() != 1 {
-			t.Errorf("%s: killed %d times", name, kills.Load())
+	points := slices.DeleteFunc(failpoint.Points(workflow.Turn), func(point string) bool { return point == "killed" }) // by an interrupt only
+	d := &deaths{t: t, m: m, role: workflow.Turn, points: points, kills: len(points), at: func(int) int { return 2 }}
+	defer d.begin()()
+	for n := 0; d.left() > 0 && !t.Failed(); n++ {
+		before := d.left()
+		got := think(t, m, s, fmt.Sprint("killed-", n), workspace)
+		if d.left() == before {
+			t.Errorf("a run met no death at %s", points[len(points)-before])
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("%s: the requests differ from those of an undisturbed run: %d and %d", name, len(got), len(want))
+			t.Errorf("killed at %v: the requests differ from those of an undisturbed run: %d and %d", points[len(points)-before:], len(got), len(want))
 		}
 	}
 }
