@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"strings"
@@ -205,11 +206,49 @@ func callGuards() []guard {
 		old("filter below Landlock 3: truncate", number(unix.SYS_TRUNCATE), "truncate a file"),
 		old("filter below Landlock 3: openat", number(unix.SYS_OPENAT), "truncate a readable file by opening it", "truncate a file by opening it for neither reading nor writing"),
 	)
+	all = append(all, setIDGuards()...)
 	if runtime.GOARCH == "amd64" {
 		all = append(all,
 			guard{name: "filter: the 32-bit table", without: leave("kernel", "32-bit table"), opens: []string{"the 32-bit table (int 0x80)"}},
 			guard{name: "filter: the x32 table", without: leave("kernel", "x32 table"), opens: []string{"the x32 table"}, absent: true},
 		)
+	}
+	return all
+}
+
+// modes are the calls with a mode, by the name in their ways. Those that change one can mean a folder.
+var (
+	changesModes = map[string]int{"fchmod": unix.SYS_FCHMOD, "fchmodat": unix.SYS_FCHMODAT, "fchmodat of a descriptor by its path": unix.SYS_FCHMODAT, "fchmodat2": unix.SYS_FCHMODAT2}
+	makesFiles   = map[string]int{"openat": unix.SYS_OPENAT, "openat, a file without a name": unix.SYS_OPENAT, "mknodat": unix.SYS_MKNODAT}
+)
+
+// setIDGuards are the rules against programs with the rights of their file, at each level.
+func setIDGuards() []guard {
+	changes, makes := maps.Clone(changesModes), maps.Clone(makesFiles)
+	maps.Copy(changes, changesModesHere)
+	maps.Copy(makes, makesFilesHere)
+	var all []guard
+	for _, level := range []string{"kernel", "full"} {
+		add := func(rule, call string, who ...string) {
+			g := guard{name: "filter at " + level + ": set-id by " + call + ": " + rule, without: leave(level, rule)}
+			for _, who := range who {
+				g.opens = append(g.opens, "make a program run for its "+who+" ("+call+")")
+			}
+			all = append(all, g)
+		}
+		for call, n := range changes {
+			add(fmt.Sprintf("mode:%d", n), call, "user")
+			add(fmt.Sprintf("group:%d", n), call, "group")
+		}
+		for call, n := range makes {
+			add(fmt.Sprintf("mode:%d", n), call, "user", "group")
+		}
+		add(number(unix.SYS_OPENAT2), "openat2", "user", "group")
+	}
+	for _, call := range []string{"setxattr", "lsetxattr", "fsetxattr"} {
+		opens := []string{"give a program capabilities (" + call + ")"}
+		all = append(all, guard{name: "capabilities, for root: " + call, without: leave("kernel", "capabilities"), opens: opens, as: "root"},
+			guard{name: "--cap-drop, for root: " + call, without: replaced("", "--cap-drop ALL"), opens: opens, as: "root"})
 	}
 	return all
 }

@@ -27,6 +27,8 @@ type Job struct {
 	WriteAbove bool
 	// Quick leaves out the ways that take seconds, because they use too much of something.
 	Quick bool
+	// Line is a command line to run instead of trying ways; empty: none.
+	Line string
 	// Ways are the names of those to try; empty: all.
 	Ways []string
 }
@@ -43,6 +45,9 @@ type Outcome struct {
 // Result of a job.
 type Result struct {
 	Ways map[string]Outcome
+	// Output is that of the command line of the job, Code its exit code.
+	Output string
+	Code   int
 	// Error is why the job failed.
 	Error string
 }

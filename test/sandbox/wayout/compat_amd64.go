@@ -31,3 +31,22 @@ var callsHere = []Way{
 	{Name: "the 32-bit table (int 0x80)", Try: func(*Target) error { return compat() }},
 	call("the x32 table", 0x4000_0000|unix.SYS_GETPID),
 }
+
+// bitsHere returns the ways of bits that only this architecture has.
+func bitsHere(who string, bit uint32) []Way {
+	mode := uintptr(0o755 | bit)
+	return []Way{
+		modeOf("chmod", who, bit, onFile(func(_ int, path string) error {
+			return withPath(path, func(p uintptr) error { return reachesProcess(unix.SYS_CHMOD, p, mode) })
+		})),
+		modeOf("creat", who, bit, func(path string) error {
+			return withPath(path, func(p uintptr) error { return reachesProcess(unix.SYS_CREAT, p, mode) })
+		}),
+		modeOf("open", who, bit, func(path string) error {
+			return withPath(path, func(p uintptr) error { return reachesProcess(unix.SYS_OPEN, p, unix.O_CREAT|unix.O_WRONLY, mode) })
+		}),
+		modeOf("mknod", who, bit, func(path string) error {
+			return withPath(path, func(p uintptr) error { return reachesProcess(unix.SYS_MKNOD, p, unix.S_IFREG|mode, 0) })
+		}),
+	}
+}

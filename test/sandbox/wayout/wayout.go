@@ -81,7 +81,7 @@ func All() []Way {
 		name string
 		ways []Way
 	}{
-		{"files", files}, {"links and renames", links}, {"what belongs to files", properties}, {"/proc and descriptors", views}, {"the machine", machine},
+		{"files", files}, {"links and renames", links}, {"what belongs to files", properties}, {"programs with the rights of their file", setID}, {"/proc and descriptors", views}, {"the machine", machine},
 		{"the harness and the user", harness}, {"processes", processes}, {"namespaces", namespaces}, {"system calls", calls}, {"system calls", callsHere}, {"sockets", sockets}, {"limits", bounds},
 	} {
 		for _, w := range group.ways {

@@ -14,6 +14,8 @@ import (
 // setup is the confinement of a command while it is set up.
 type setup struct {
 	plan *Plan // nil: none
+	// calls is the filter of system calls.
+	calls []bpf.RawInstruction
 	// files are the descriptors of the command from 3 on, for bubblewrap: the filter, and
 	// what it writes its status to. With a listener those of an entry follow. status is the
 	// other end of that for the status.
@@ -34,19 +36,15 @@ func (s *setup) confine(argv []string) ([]string, error) {
 	if p == nil {
 		return argv, nil
 	}
-	filter, err := p.filter()
-	if err != nil {
-		return nil, err
-	}
-	steps := []func() error{p.join, p.limit, noNewPrivileges, p.landlock, p.capabilities}
+	steps := []func() error{p.join, p.limit, noNewPrivileges, s.filter, p.landlock, p.capabilities}
 	if len(p.Bwrap) > 0 {
-		steps = append(steps, func() error { return s.open(filter) })
+		steps = append(steps, s.open)
 		if p.Listen != "" {
 			argv = append([]string{entryPath, entryName, p.Listen}, argv...)
 		}
 		argv = append(append(p.Bwrap[:len(p.Bwrap):len(p.Bwrap)], "--seccomp", "3", "--json-status-fd", "4", "--"), argv...)
 	} else {
-		steps = append(steps, func() error { return install(filter) })
+		steps = append(steps, func() error { return install(s.calls) })
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -56,9 +54,16 @@ func (s *setup) confine(argv []string) ([]string, error) {
 	return argv, nil
 }
 
+// filter makes the filter of system calls. What it cannot decide, a listener does, for which this
+// thread must not get new rights any more.
+func (s *setup) filter() (err error) {
+	s.calls, err = s.plan.filter(without("listener") || !listen())
+	return err
+}
+
 // open opens the files of bubblewrap.
-func (s *setup) open(filter []bpf.RawInstruction) error {
-	program, err := filterFile(filter)
+func (s *setup) open() error {
+	program, err := filterFile(s.calls)
 	if err != nil {
 		return fmt.Errorf("seccomp: %w", err)
 	}
@@ -117,6 +122,12 @@ func (p *Plan) capabilities() error {
 	if len(p.Bwrap) > 0 || without("capabilities") {
 		return nil
 	}
+	return dropCapabilities(!without("bounding set"))
+}
+
+// dropCapabilities drops those of this thread, and of the programs that it becomes if bounding is
+// true.
+func dropCapabilities(bounding bool) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var now [2]unix.CapUserData
 	if err := unix.Capget(&header, &now[0]); err != nil {
@@ -126,7 +137,7 @@ func (p *Plan) capabilities() error {
 		return nil
 	}
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
-		if c != unix.CAP_DAC_OVERRIDE && !without("bounding set") {
+		if c != unix.CAP_DAC_OVERRIDE && bounding {
 			_ = unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0) // without the right to do so there is nothing to gain from the set
 		}
 	}

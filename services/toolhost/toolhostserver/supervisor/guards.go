@@ -9,4 +9,8 @@ func without(string) bool { return false }
 
 func withoutCall(uint32) bool { return false }
 
+func withoutMode(uint32) bool { return false }
+
+func withoutGroup(uint32) bool { return false }
+
 func remaining(_ string, rights uint64) uint64 { return rights }

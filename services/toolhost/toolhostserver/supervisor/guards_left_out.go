@@ -10,7 +10,7 @@ import (
 )
 
 // LeaveOutVariable names the guards to leave out, separated by commas: a step by its name,
-// a system call as call:NUMBER, rights of Landlock as fs:BITS, net:BITS or scope:BITS.
+// a system call as call:NUMBER, the mode of one as mode:NUMBER and group:NUMBER, rights of Landlock as fs:BITS, net:BITS or scope:BITS.
 const LeaveOutVariable = "HARNESS_GUARDS_LEFT_OUT"
 
 func leftOut(match func(guard string) bool) bool {
@@ -26,6 +26,11 @@ func without(step string) bool { return leftOut(func(guard string) bool { return
 
 // withoutCall reports whether the rule for a system call is left out.
 func withoutCall(number uint32) bool { return without(fmt.Sprintf("call:%d", number)) }
+
+// withoutMode reports whether the rule for the mode of a system call is left out, withoutGroup
+// whether that for set-group-ID.
+func withoutMode(number uint32) bool  { return without(fmt.Sprintf("mode:%d", number)) }
+func withoutGroup(number uint32) bool { return without(fmt.Sprintf("group:%d", number)) }
 
 // remaining returns the rights of a kind that are not left out.
 func remaining(kind string, rights uint64) uint64 {

@@ -106,11 +106,9 @@ func (b *builder) pairs() {
 }
 
 // truncation refuses to truncate files by path, and by opening them without writing, which
-// a Landlock that is too old does not see. openat2 has its flags in memory; libraries use
-// openat then.
+// a Landlock that is too old does not see. setID refuses openat2.
 func (b *builder) truncation() {
 	b.deny(unix.SYS_TRUNCATE, unix.EACCES)
-	b.deny(unix.SYS_OPENAT2, unix.ENOSYS)
 	b.truncatesBy(unix.SYS_OPENAT, 2)
 	b.truncationHere()
 }
@@ -135,8 +133,9 @@ func returns(errno unix.Errno) bpf.Instruction {
 	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)} //nolint:gosec // below 4,096
 }
 
-// filter returns the filter of system calls of a plan.
-func (p *Plan) filter() ([]bpf.RawInstruction, error) {
+// filter returns the filter of system calls of a plan. groups is true if it decides about
+// set-group-ID of what can be a folder.
+func (p *Plan) filter(groups bool) ([]bpf.RawInstruction, error) {
 	b := &builder{}
 	// Another table of system calls, such as the 32-bit one, would bypass the filter.
 	if !without("32-bit table") {
@@ -146,6 +145,7 @@ func (p *Plan) filter() ([]bpf.RawInstruction, error) {
 	if x32Bit != 0 && !without("x32 table") {
 		b.add(bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: x32Bit, SkipTrue: 1}, returns(unix.EPERM))
 	}
+	b.setID(groups)
 	b.deny(unix.SYS_CLONE3, unix.ENOSYS) // its flags are in memory, which a filter cannot read; libraries use clone then
 	for _, number := range append(denied[:len(denied):len(denied)], deniedHere...) {
 		b.deny(number, unix.EPERM)
@@ -180,13 +180,19 @@ func (p *Plan) families() []uint32 {
 
 // install installs a filter for this thread and what it starts.
 func install(filter []bpf.RawInstruction) error {
-	first := (*unix.SockFilter)(unsafe.Pointer(&filter[0]))                                                           //nolint:gosec // the same layout
-	program := unix.SockFprog{Len: uint16(len(filter)), Filter: first}                                                //nolint:gosec // far below 65,536
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program))) //nolint:gosec // seccomp(2)
+	_, err := installFilter(filter, 0)
+	return err
+}
+
+// installFilter installs a filter with flags, and returns what the kernel does.
+func installFilter(filter []bpf.RawInstruction, flags uintptr) (int, error) {
+	first := (*unix.SockFilter)(unsafe.Pointer(&filter[0]))                                                                //nolint:gosec // the same layout
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: first}                                                     //nolint:gosec // far below 65,536
+	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&program))) //nolint:gosec // seccomp(2)
 	if errno != 0 {
-		return fmt.Errorf("seccomp: %w", errno)
+		return 0, fmt.Errorf("seccomp: %w", errno)
 	}
-	return nil
+	return int(fd), nil
 }
 
 // filterFile returns a file with a filter for bubblewrap.

@@ -14,5 +14,11 @@ var deniedHere = []uint32{
 	unix.SYS_USELIB, unix.SYS_VSERVER, unix.SYS_LOOKUP_DCOOKIE,
 }
 
+// makesFilesHere and changesModesHere are the calls with a mode that only this architecture has.
+var (
+	makesFilesHere   = []moded{{unix.SYS_OPEN, 2, 1}, {unix.SYS_CREAT, 1, 0}, {unix.SYS_MKNOD, 1, 0}}
+	changesModesHere = []moded{{unix.SYS_CHMOD, 1, 0}}
+)
+
 // truncationHere refuses what truncation refuses for calls that only this architecture has.
 func (b *builder) truncationHere() { b.truncatesBy(unix.SYS_OPEN, 1) }

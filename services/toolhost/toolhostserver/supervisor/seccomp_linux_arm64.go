@@ -10,4 +10,7 @@ const (
 // deniedHere are the denied calls that only this architecture has.
 var deniedHere = []uint32{unix.SYS_KEXEC_FILE_LOAD, unix.SYS_LOOKUP_DCOOKIE}
 
+// makesFilesHere and changesModesHere are the calls with a mode that only this architecture has.
+var makesFilesHere, changesModesHere []moded
+
 func (b *builder) truncationHere() {}
