@@ -1,11 +1,21 @@
 #!/usr/bin/env bash
 # Runs each benchmark of the tree once, in its short form, so that none of them can rot.
+#
+#   tools/bench.sh [--only REGEXP | --without REGEXP]
+#
+# --only and --without choose by import path.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=$(tools/packages.sh Benchmark | cut -d' ' -f1 | sort -u)
+case ${1-} in
+--only) packages=$(grep -E -- "$2" <<<"$packages") || packages= ;;
+--without) packages=$(grep -Ev -- "$2" <<<"$packages") || packages= ;;
+esac
 if [ -z "$packages" ]; then
 	echo "no benchmarks"
 	exit 0
 fi
+# The longest first.
+packages=$({ grep -E '/bench/(mesh|memory)$' <<<"$packages"; echo "$packages"; } | awk '!n[$0]++')
 # Two at a time: no figure counts here. go test alone runs packages with benchmarks one after the other.
-xargs -n 4 -P 2 go test -short -timeout 20m -run '^$' -bench . -benchtime 1x -benchmem <<<"$packages"
+xargs -n 1 -P 2 go test -short -timeout 20m -run '^$' -bench . -benchtime 1x -benchmem <<<"$packages"

@@ -125,6 +125,7 @@ func scenarioOf(point string) (s scenario, often, ok bool) {
 // TestSystemKillPoints kills each role at each of its points, repeatedly, while runs are in
 // progress. Each run's log must be that of an undisturbed run. A run meets the deaths at several points.
 func TestSystemKillPoints(t *testing.T) {
+	t.Parallel()
 	want := undisturbed(t, work, interrupted, deleted, taken, judged, delegated, halted, separate)
 	for _, role := range meshtest.Roles {
 		if role == workflow.Inference {
