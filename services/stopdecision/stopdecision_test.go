@@ -58,11 +58,11 @@ func decide(t *testing.T, s *harnessv1.Snapshot, turn *harnessv1.TurnComplete) *
 	return out.GetOutcome()
 }
 
-func encode(t *testing.T, m proto.Message) []byte {
+func encode(t tester, m proto.Message) []byte {
 	t.Helper()
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v", err)
 	}
 	return data
 }
