@@ -306,7 +306,8 @@ func describe(action turn.Action) string {
 func (at *place) key() string {
 	names := make([]string, 0, len(at.journal))
 	for _, rec := range at.journal {
-		names = append(names, fmt.Sprint(rec.GetJournal()))
+		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(rec.GetJournal())
+		names = append(names, fmt.Sprintf("%q %v", data, err))
 	}
 	return strings.Join([]string{
 		fmt.Sprint(at.stage), nameOf(at.action), describe(at.action), strings.Join(names, "\n"), string(at.stopped), fmt.Sprint(at.flying, at.killed, at.fenced, at.asked), at.said, at.mode,
