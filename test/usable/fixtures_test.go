@@ -102,6 +102,9 @@ var fixtures = map[string]fixture{
 
 // TestFixtures runs each fixture in the sandbox, without network.
 func TestFixtures(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds projects")
+	}
 	for name, f := range fixtures {
 		t.Run(name, func(t *testing.T) {
 			if none := missing(f.needs); len(none) > 0 {
