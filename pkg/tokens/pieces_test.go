@@ -52,6 +52,9 @@ func TestPieces(t *testing.T) {
 
 // TestPiecesOfEachRune puts each rune between others of each class.
 func TestPiecesOfEachRune(t *testing.T) {
+	if testing.Short() {
+		t.Skip("tries a million texts")
+	}
 	var b strings.Builder
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		if 0xd800 <= r && r < 0xe000 || r >= 0x30000 && r%0x1000 != 0 {

@@ -17,6 +17,9 @@ import (
 // TestFewAnswersAreLarge: while eight answers above a MiB are received, another one is not
 // read further. It can be cancelled, and is read once one of the eight has ended.
 func TestFewAnswersAreLarge(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads answers of megabytes")
+	}
 	const largest, pieces = 8, 5
 	c := wires["chat"]
 	whole := strings.Repeat("x", 2<<20)

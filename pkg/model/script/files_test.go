@@ -77,6 +77,9 @@ func TestFilesOfAFolder(t *testing.T) {
 
 // TestAliasesAreBounded: a small file does not expand to a huge script.
 func TestAliasesAreBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads large files")
+	}
 	turns := "turns:\n  - &t {calls: [&c {name: a}" + strings.Repeat(", *c", 999) + "]}\n" + strings.Repeat("  - *t\n", 600)
 	large := "turns:\n  - calls:\n    - &c {name: a, arguments: {b: " + strings.Repeat("x", 1<<20) + "}}\n" + strings.Repeat("    - *c\n", 70)
 	answers := "jobs:\n  plan:\n    - &a {answer: {b: " + strings.Repeat("x", 1<<20) + "}}\n" + strings.Repeat("    - *a\n", 70)
@@ -89,6 +92,9 @@ func TestAliasesAreBounded(t *testing.T) {
 
 // TestOnlyRegularFilesOfBoundedSize: no other file is read, and none is waited for.
 func TestOnlyRegularFilesOfBoundedSize(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads a file of the largest size")
+	}
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

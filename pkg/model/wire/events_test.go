@@ -94,6 +94,9 @@ func (e endless) Read(p []byte) (n int, err error) {
 }
 
 func TestEventsAreBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads the largest events")
+	}
 	for name, r := range map[string]io.Reader{
 		"line": endless{"a"},
 		"data": endless{"data: " + strings.Repeat("a", 1000) + "\n"},

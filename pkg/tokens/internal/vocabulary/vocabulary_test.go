@@ -65,6 +65,9 @@ func want(ranks map[string]int, token string) uint32 {
 
 // TestRankIsThatOfTheLoader looks up all tokens, and bytes that differ from them a bit.
 func TestRankIsThatOfTheLoader(t *testing.T) {
+	if testing.Short() {
+		t.Skip("looks every token up")
+	}
 	for _, encoding := range encodings {
 		v, ranks := open(t, encoding), ranks(t, encoding)
 		random := rand.New(rand.NewPCG(1, 2))

@@ -12,6 +12,9 @@ import (
 // TestConversionEndsWithItsContext: pages for which a parser or a converter needs the square of
 // their size become plain text.
 func TestConversionEndsWithItsContext(t *testing.T) {
+	if testing.Short() {
+		t.Skip("converts the largest pages")
+	}
 	t.Parallel()
 	fill := func(s string) string { return strings.Repeat(s, MaxBody/len(s)) }
 	address, _ := url.Parse("http://a.example/x")
