@@ -10,7 +10,15 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/harnessmesh/harnessmesh/test/kit/storetest"
 )
+
+// TestMain keeps the repositories in memory: the property makes a few hundred.
+func TestMain(m *testing.M) {
+	storetest.InMemory()
+	os.Exit(m.Run())
+}
 
 // repository is a real repository with files, and this package's view of it.
 type repository struct {

@@ -21,6 +21,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 	"github.com/harnessmesh/harnessmesh/test/kit/servertest"
 	"github.com/harnessmesh/harnessmesh/test/kit/servicetest"
+	"github.com/harnessmesh/harnessmesh/test/kit/storetest"
 )
 
 func TestMain(m *testing.M) {
@@ -32,6 +33,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && filepath.Base(os.Args[0]) == peerName {
 		peer(os.Args[1])
 	}
+	storetest.InMemory()
 	// Under the race detector a process sleeps for a second before it exits, and each
 	// command waits for its supervisor's exit.
 	_ = os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))

@@ -1,5 +1,5 @@
 // Package storetest changes the files of a NATS server that does not run: it leaves them as
-// a loss of power, or a disk that forgets, would. InMemory lets the servers of a test binary store in memory.
+// a loss of power, or a disk that forgets, would. InMemory lets a test binary and its servers store in memory.
 package storetest
 
 import (
