@@ -77,7 +77,7 @@ func program(t testing.TB, name, tags string) string {
 	if _, err := os.Stat(path); err == nil {
 		return path
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-tags", tags, "-o", path, "./"+name)
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-tags", tags, "-o", path, "./"+name)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", name, err, out)
