@@ -4,6 +4,8 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +21,16 @@ const (
 	most      = 1_000_000
 	mostLarge = 12_000_000
 )
+
+// TestMain collects garbage less often than the default: the states of a search live until its end,
+// and each collection visits them all. Larger spaces have no room for that.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if !*large {
+		debug.SetGCPercent(400)
+	}
+	os.Exit(m.Run())
+}
 
 // TestEveryInterleavingKeepsTheRules explores each scenario wholly.
 func TestEveryInterleavingKeepsTheRules(t *testing.T) {
