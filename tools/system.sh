@@ -4,8 +4,8 @@
 #
 #   tools/system.sh [--only REGEXP | --without REGEXP] [GO TEST ARGUMENTS]
 #
-# --only and --without choose by import path. Random faults come first and without other tests, whose load would
-# decide what a fault meets. Then three packages run at a time, because they mostly wait; the longest start first.
+# --only and --without choose by import path. Random faults come first, without the load of other tests. Then
+# three packages run at a time, because they mostly wait; the longest start first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export GOFLAGS="-trimpath ${GOFLAGS-}" CGO_ENABLED=${CGO_ENABLED-0}

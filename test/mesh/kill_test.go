@@ -181,8 +181,8 @@ type deaths struct {
 	died   atomic.Int64
 }
 
-// begin replaces the role's process by one that dies first. stop ends what replaces dead processes.
-func (d *deaths) begin() (stop func()) {
+// start replaces the role's process by one that dies at the first point. stop ends the replacement of dead processes.
+func (d *deaths) start() (stop func()) {
 	d.m.Process(d.role).Kill()
 	d.m.Start(d.role, d.arm(0))
 	return d.m.Respawn(d.role, func(int) []meshtest.Option {
@@ -220,7 +220,7 @@ func killAt(t *testing.T, m *meshtest.Mesh, random *rand.Rand, role string, s sc
 		}
 		return 1
 	}}
-	defer deaths.begin()()
+	defer deaths.start()()
 	most := 60 * len(points)
 	for ; deaths.left() > 0 && !t.Failed(); runs++ {
 		if runs > most {

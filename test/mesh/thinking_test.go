@@ -94,7 +94,7 @@ func TestSystemThinkingSurvivesKills(t *testing.T) {
 	}
 	points := slices.DeleteFunc(failpoint.Points(workflow.Turn), func(point string) bool { return point == "killed" }) // by an interrupt only
 	d := &deaths{t: t, m: m, role: workflow.Turn, points: points, kills: len(points), at: func(int) int { return 2 }}
-	defer d.begin()()
+	defer d.start()()
 	for n := 0; d.left() > 0 && !t.Failed(); n++ {
 		before := d.left()
 		got := think(t, m, s, fmt.Sprint("killed-", n), workspace)
