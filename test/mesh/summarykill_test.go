@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -16,15 +15,34 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
-// hits returns at which of the times that a worker comes to a point on the way of a summary
-// it dies: the run requests its first summary in the ninth step of compaction, applies it in
-// the tenth, and requests the second one in the seventeenth.
-func hits(point string) []int {
-	all := []int{1, 2, 3}
-	if slices.Contains(failpoint.Points(workflow.Repair), point) && slices.Contains(failpoint.Points(workflow.Turn), point) {
-		all = []int{9, 10, 17} // each step comes to it
+// death is one at the nth time that a process comes to a point.
+type death struct {
+	point string
+	n     int
+}
+
+// summaryDeaths are the deaths on the way of a summary, of a worker and of those that replace it, for one run each. The run
+// requests its first summary in the ninth step of compaction, applies it in the tenth, and requests the second
+// one in the seventeenth. With more rounds than one, each death has a separate run.
+func summaryDeaths(role string) (chains [][]death) {
+	if *rounds == 1 && role == workflow.Compaction {
+		return [][]death{{{"received", 9}, {"request_stored", 1}, {"job_ended", 1}, {"executed", 8}, {"committed", 1}, {"acked", 1}, {"job_created", 1}}}
 	}
-	return all[:min(*rounds, len(all))]
+	var chain []death
+	for _, point := range failpoint.Points(role) {
+		times := []int{1, 2, 3}
+		if role == workflow.Compaction && slices.Contains(failpoint.Points(workflow.Turn), point) {
+			times = []int{9, 10, 17} // each step comes to it
+		}
+		for _, n := range times[:min(*rounds, len(times))] {
+			chain = append(chain, death{point, n})
+			chains = append(chains, []death{{point, n}})
+		}
+	}
+	if *rounds == 1 {
+		return [][]death{chain}
+	}
+	return chains
 }
 
 // TestSystemSummariesSurviveKills kills the workers of compaction and inference at each point on
@@ -38,47 +56,42 @@ func TestSystemSummariesSurviveKills(t *testing.T) {
 			t.Parallel()
 			m, s := startSummarizing(t, meshtest.Config{})
 			want := compactedAlone(t, m, s)
-			for _, point := range failpoint.Points(role) {
-				times := hits(point)
-				if role == workflow.Inference {
-					times = []int{1, 2, 3}[:min(*rounds, summaries)]
+			killed := map[string]bool{}
+			for i, chain := range summaryDeaths(role) {
+				killSummary(t, m, s, want, role, fmt.Sprintf("%s-%d", role, i), chain)
+				for _, death := range chain {
+					killed[death.point] = true
 				}
-				for _, n := range times {
-					killSummary(t, m, s, want, role, point, n)
-					if t.Failed() {
-						return
-					}
+				if t.Failed() {
+					return
+				}
+			}
+			for _, point := range failpoint.Points(role) {
+				if !killed[point] {
+					t.Errorf("%s was not killed at %s", role, point)
 				}
 			}
 		})
 	}
 }
 
-// killSummary takes a run through the scenario while a worker dies at its nth time at a
-// point.
-func killSummary(t *testing.T, m *meshtest.Mesh, s *summaryModel, want, role, point string, n int) {
+// killSummary takes a run through the scenario while a role dies.
+func killSummary(t *testing.T, m *meshtest.Mesh, s *summaryModel, want, role, id string, chain []death) {
 	t.Helper()
-	name := role + "." + point
-	m.Process(role).Kill()
-	m.Start(role, meshtest.Arm(fmt.Sprintf("%s=kill@%d", name, n)))
-	m.AwaitReady(role)
-	s.reset(nil)
-	var died atomic.Int64
-	stop := m.Respawn(role, func(int) []meshtest.Option {
-		if _, ok := m.Process(role).Line("failpoint " + name); !ok {
-			t.Errorf("%s died elsewhere:\n%s", role, m.Process(role).Stderr())
-		}
-		died.Add(1)
-		return nil
-	})
-	defer stop()
-	again(t, m, want, fmt.Sprintf("%s-%s-%d", role, point, n))
+	d := &deaths{t: t, m: m, role: role, kills: len(chain), at: func(n int) int { return chain[n].n }}
 	repeats := 0
-	if name == workflow.Inference+".answered" {
-		repeats = 1
+	for _, death := range chain {
+		d.points = append(d.points, death.point)
+		if role == workflow.Inference && death.point == "answered" {
+			repeats++
+		}
 	}
-	s.called(t, fmt.Sprintf("%s@%d", name, n), 1, repeats)
-	waittest.Eventually(t, fmt.Sprintf("one death at %s@%d", name, n), func() bool { return died.Load() == 1 })
+	s.reset(nil)
+	defer d.start()()
+	m.AwaitAlive(role)
+	again(t, m, want, id)
+	s.called(t, fmt.Sprint(role, chain), 1, repeats)
+	waittest.Eventually(t, fmt.Sprintf("%s died at all of %v", role, chain), func() bool { return d.left() == 0 })
 }
 
 // TestSystemSummarizerIsCalledAgainAfterADeath kills the inference worker while the model answers,
