@@ -111,6 +111,9 @@ func TestBackgroundOutputIsReadByOffset(t *testing.T) {
 }
 
 func TestBackgroundCommandsAreBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts many processes")
+	}
 	t.Parallel()
 	h := newHost(t, Config{})
 	sleep := uniqueSleep()
@@ -157,6 +160,9 @@ func TestBackgroundCommandAtItsTimeLimit(t *testing.T) {
 }
 
 func TestBackgroundOutputIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads the largest sizes")
+	}
 	t.Parallel()
 	h := newHost(t, Config{})
 	c := h.background("c", "head -c 9000000 /dev/zero | tr '\\0' x; echo; echo end")
@@ -210,6 +216,9 @@ func TestBackgroundCommandIsConfined(t *testing.T) {
 // A background command dies with its host. For the next one its end is unknown, its output
 // is readable, and it is never started again.
 func TestBackgroundCommandOfAKilledHost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts many processes")
+	}
 	t.Parallel()
 	ledger, workspace, sleep := t.TempDir(), t.TempDir(), uniqueSleep()
 	awaitGate := gate(t, workspace)

@@ -9,6 +9,9 @@ import (
 )
 
 func TestCancelKillsAllProcessesOfACheck(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts many processes")
+	}
 	t.Parallel()
 	h := newHost(t, Config{})
 	awaitGate, sleep := gate(t, h.dir), uniqueSleep()
@@ -35,6 +38,9 @@ func TestCancelKillsAllProcessesOfACheck(t *testing.T) {
 }
 
 func TestCheckIsUnknown_WhenItsHostWasKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts many processes")
+	}
 	t.Parallel()
 	ledger, workspace, sleep := t.TempDir(), t.TempDir(), uniqueSleep()
 	awaitGate := gate(t, workspace)

@@ -18,6 +18,9 @@ import (
 )
 
 func TestReadFileShowsImagesAndDocuments(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads the largest sizes")
+	}
 	t.Parallel()
 	h := newHost(t, Config{})
 	h.write("img/chart.txt", string(mediatest.PNG(mediatest.Noise(30, 20)))) // the name does not matter

@@ -92,6 +92,9 @@ func TestServerAsksAgain(t *testing.T) {
 
 // TestQuestionsThatAreRefused: what cannot be put to a person is an error result that names why.
 func TestQuestionsThatAreRefused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts many processes")
+	}
 	t.Parallel()
 	h := newHost(t, Config{})
 	server := h.startNotes(servertest.Questions + "=1")

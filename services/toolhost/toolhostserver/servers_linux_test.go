@@ -223,6 +223,9 @@ func TestServerHangs(t *testing.T) {
 
 // TestServersThatCannotBeUsed: each has a state and a message, and none delays the others.
 func TestServersThatCannotBeUsed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts many processes")
+	}
 	t.Parallel()
 	h := newHost(t, Config{Withheld: []string{"PATH"}})
 	script := func(name, line string) *harnessv1.McpServer {

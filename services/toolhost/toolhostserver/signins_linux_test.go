@@ -457,6 +457,9 @@ func TestMissingRightsAreRequested(t *testing.T) {
 // TestCallsDoNotWaitForAServerThatIsBack: after a failure to connect, a call waits out a short pause
 // instead of failing, and a sign-in ends a longer one.
 func TestCallsDoNotWaitForAServerThatIsBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts many processes")
+	}
 	t.Parallel()
 	h := newHost(t, Config{})
 	site := protected(t, filepath.Join(h.dir, "lines"))

@@ -89,6 +89,9 @@ func TestServiceIsCalled(t *testing.T) {
 // TestServiceDies: a call whose service dies is unknown and not sent again, and the next call
 // reaches the service once it is back.
 func TestServiceDies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts many processes")
+	}
 	t.Parallel()
 	h := newHost(t, Config{})
 	process, service := h.startService()

@@ -127,6 +127,9 @@ func TestServicesThatCannotBeUsed(t *testing.T) {
 
 // TestListsOfServicesAreBounded: many tools, pages without end, names and schemas that cannot be used.
 func TestListsOfServicesAreBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads the largest sizes")
+	}
 	t.Parallel()
 	h := newHost(t, Config{})
 	var many []*harnessv1.ToolServiceTool
@@ -163,6 +166,9 @@ func TestListsOfServicesAreBounded(t *testing.T) {
 // TestResultsOfServicesAreBounded: what a service sends of a call is cleaned, and an end that breaks
 // the protocol is unknown, unless its status means that nothing ran.
 func TestResultsOfServicesAreBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads the largest sizes")
+	}
 	t.Parallel()
 	h := newHost(t, Config{})
 	result := func(r *harnessv1.ToolServiceResult) *harnessv1.ToolServiceExecuteResponse {

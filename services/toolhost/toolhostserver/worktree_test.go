@@ -126,6 +126,9 @@ var strange = []string{"with space", "new\nline", "quote\"back\\slash", "tab\t",
 // TestWorktreeHasTheFilesAsTheyAre: changed, untracked, strange, binary and executable files and links, not
 // ignored ones; the parent's index, HEAD and references stay, and a repeated request changes nothing.
 func TestWorktreeHasTheFilesAsTheyAre(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes worktrees")
+	}
 	t.Parallel()
 	h := newRepository(t, map[string]string{"tracked": "1\n", "deleted": "x", "changed": "old", ".gitignore": "*.o\n/private/\n", "forced.o": ""})
 	gitOutput(t, h.dir, "add", "-f", "forced.o")
@@ -174,6 +177,9 @@ func TestWorktreeHasTheFilesAsTheyAre(t *testing.T) {
 
 // TestNoWorktree: a workspace that can have none is a problem in a line, and nothing is left.
 func TestNoWorktree(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes worktrees")
+	}
 	t.Parallel()
 	for name, c := range map[string]struct {
 		prepare func(t *testing.T, h *host)
@@ -232,6 +238,9 @@ func conflict(t *testing.T, h *host) {
 // TestLifeOfAWorktree: an unchanged one is removed at the end and made again for the next call, from the files of the parent
 // as they are then; one with changes, commits or other branches stays, and goes with the run.
 func TestLifeOfAWorktree(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes worktrees")
+	}
 	t.Parallel()
 	h := newRepository(t, map[string]string{"a": "1", ".gitignore": "*.o\n"})
 	dir := h.worktree("child")

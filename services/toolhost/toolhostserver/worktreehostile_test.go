@@ -188,6 +188,9 @@ func copyMany(t *testing.T, files int) {
 // TestAWorktreeIsConfined: its commands reach git's objects of the parent, and nothing else of it or of the host, and write
 // nothing of either.
 func TestAWorktreeIsConfined(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes worktrees")
+	}
 	t.Parallel()
 	h := newRepository(t, map[string]string{"a": "1"})
 	if h.Sandbox(t.Context()).GetLevel() == harnessv1.SandboxLevel_SANDBOX_LEVEL_OFF {
@@ -222,6 +225,9 @@ func TestAWorktreeIsConfined(t *testing.T) {
 // TestWorktreeOfAFolder: a workspace below the root of its repository has a worktree of that folder, to which the rules of
 // the folders above hold at the merge. Submodules and nested repositories are left out.
 func TestWorktreeOfAFolder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes worktrees")
+	}
 	t.Parallel()
 	h := newRepository(t, map[string]string{".gitignore": "*.o\n", "above": "x", "sub/a": "1"})
 	other := t.TempDir()

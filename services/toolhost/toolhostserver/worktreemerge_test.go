@@ -18,6 +18,9 @@ import (
 // TestMergeBringsAllChanges: added, changed, deleted, renamed, executable and binary files, commits and uncommitted
 // work, into a workspace that has changed elsewhere and in other lines of the same file.
 func TestMergeBringsAllChanges(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes worktrees")
+	}
 	t.Parallel()
 	lines := "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
 	h := newRepository(t, map[string]string{"lines": lines, "gone/deep/file": "x", "old name": "moved", "tool": "t", "kept": "k", "dir/file": "d", "bin": "\x00a"})
