@@ -9,9 +9,6 @@ import (
 )
 
 func TestCancelKillsAllProcessesOfACheck(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts many processes")
-	}
 	t.Parallel()
 	h := newHost(t, Config{})
 	awaitGate, sleep := gate(t, h.dir), uniqueSleep()
