@@ -74,7 +74,9 @@ import (
 //     Budgets of definitions that sub-agents have used up: it would wait for such a sub-agent. Policies
 //     of definitions: it would permit calls that these deny. Calls that tool hosts hold: it would
 //     send them to another host, and their ends would be unknown.
-const Schema = 17
+//   - 18: least levels of runs that were started with a token. A program that reads only schema 17
+//     would run their commands below it.
+const Schema = 18
 
 // Everything, as the through of Erase, erases records and items of any sequence. It
 // is safe only if no other run can have been started under the name.

@@ -44,24 +44,49 @@ func Parse(name string) (harnessv1.SandboxLevel, error) {
 	return Auto, fmt.Errorf("unknown level %q: expected auto, full, kernel or off", name)
 }
 
+// Least is the level below which nothing runs, and who demands it.
+type Least struct {
+	Level harnessv1.SandboxLevel
+	// OfRun: the run demands it, which was started with a token, and the operator of the tool
+	// host demands less.
+	OfRun bool
+}
+
+// LeastOf returns the stricter of the least that the operator of a host allows and that of a run.
+// A level that this program does not know is above all others, so nothing runs.
+func LeastOf(host *harnessv1.SandboxSupport, c *harnessv1.SandboxConfig) Least {
+	of := max(host.GetLeast(), c.GetLeast())
+	return Least{Level: of, OfRun: of > max(host.GetLeast(), Off)}
+}
+
+// Demander returns who demands the level, for errors.
+func (l Least) Demander() string {
+	if l.OfRun {
+		return "the operator of the gateway, for runs that are started with a token,"
+	}
+	return "the operator of the tool host"
+}
+
 // Choose returns the level at which the commands of a run are executed on a host: the
-// highest that works, unless the run wants off and the operator allows it. The error is a
-// *fault.FieldError: the host is below the level that the run or its operator demands, or the run
+// highest that works, unless the run wants off and the operators allow it. The error is a
+// *fault.FieldError: the host is below the level that the run or an operator demands, or the run
 // needs a feature that only a higher level has.
 func Choose(host *harnessv1.SandboxSupport, c *harnessv1.SandboxConfig) (harnessv1.SandboxLevel, error) {
-	level := max(host.GetLevel(), Off)
+	level, least := max(host.GetLevel(), Off), LeastOf(host, c)
 	wanted := c.GetLevel()
 	switch {
-	case wanted == Off && host.GetLeast() <= Off:
+	case wanted == Off && least.Level <= Off:
 		level = Off
 	case wanted == Off:
-		return Auto, fault.Invalid("sandbox.level", "off is below %s, the least that the operator of the tool host allows", Name(host.GetLeast()))
-	case level < host.GetLeast():
-		return Auto, fault.Invalid("sandbox.level", "the tool host reaches only %s, and its operator demands %s: %s", Name(level), Name(host.GetLeast()), host.GetReason())
+		return Auto, fault.Invalid("sandbox.level", "off is below %s, the least that %s allows", Name(least.Level), least.Demander())
+	case level < least.Level && least.OfRun:
+		return Auto, fault.Invalid("sandbox.level", "the tool host reaches only %s, and %s demands %s: %s", Name(level), least.Demander(), Name(least.Level), host.GetReason())
+	case level < least.Level:
+		return Auto, fault.Invalid("sandbox.level", "the tool host reaches only %s, and its operator demands %s: %s", Name(level), Name(least.Level), host.GetReason())
 	case level < wanted:
 		return Auto, fault.Invalid("sandbox.level", "the tool host reaches only %s, not %s: %s", Name(level), Name(wanted), host.GetReason())
 	case wanted != Auto && wanted < level:
-		level = max(wanted, host.GetLeast())
+		level = max(wanted, least.Level)
 	}
 	if level < Full && c.GetNetwork().GetMode() == networkHosts {
 		return Auto, fault.Invalid("sandbox.network", "a network of named hosts needs the level full, and commands run at %s: %s", Name(level), host.GetReason())
@@ -70,6 +95,23 @@ func Choose(host *harnessv1.SandboxSupport, c *harnessv1.SandboxConfig) (harness
 		return Auto, fault.Invalid("sandbox.hide", "hidden paths need the level full, and commands run at %s: %s", Name(level), host.GetReason())
 	}
 	return level, nil
+}
+
+// Leaves returns the first field of a request by which something of its run is executed outside
+// of the sandbox, or may be by a person's word in advance; empty if there is none.
+func Leaves(spec *harnessv1.RunSpec) (field string) {
+	switch box := spec.GetConfig().GetSandbox(); {
+	case box.GetLevel() == Off:
+		return "spec.config.sandbox.level"
+	case box.GetUnconfined():
+		return "spec.config.sandbox.unconfined"
+	}
+	for i, h := range spec.GetAgent().GetHooks() {
+		if h.GetUnconfined() {
+			return fmt.Sprintf("spec.agent.hooks[%d].unconfined", i)
+		}
+	}
+	return ""
 }
 
 // Bounds of SandboxConfig.

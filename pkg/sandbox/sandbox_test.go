@@ -65,3 +65,28 @@ func TestHostsBeforeTheSandbox(t *testing.T) {
 		t.Error("it reaches the level kernel")
 	}
 }
+
+// TestTheStricterLeastHolds has every level of a host, of its operator and of the run, and every
+// wish: what Choose returns is never below either least.
+func TestTheStricterLeastHolds(t *testing.T) {
+	levels := []harnessv1.SandboxLevel{sandbox.Auto, sandbox.Off, sandbox.Kernel, sandbox.Full}
+	for _, reached := range levels {
+		for _, operator := range levels {
+			for _, run := range append(levels, 9) { // 9: of a newer program
+				for _, wanted := range levels {
+					host := &harnessv1.SandboxSupport{Level: reached, Least: operator, Reason: "reason"}
+					level, err := sandbox.Choose(host, &harnessv1.SandboxConfig{Level: wanted, Least: run})
+					strictest := max(operator, run, sandbox.Off)
+					switch possible := reached >= strictest || strictest == sandbox.Off; {
+					case err == nil && (level < strictest || level > max(reached, sandbox.Off)):
+						t.Errorf("host %s of %s, run %s, wants %s: runs at %s", sandbox.Name(reached), sandbox.Name(operator), sandbox.Name(run), sandbox.Name(wanted), sandbox.Name(level))
+					case err != nil && possible && wanted == sandbox.Auto:
+						t.Errorf("host %s of %s, run %s: %v", sandbox.Name(reached), sandbox.Name(operator), sandbox.Name(run), err)
+					case err != nil && run > max(operator, sandbox.Off) && wanted <= sandbox.Off && !strings.Contains(err.Error(), "started with a token"):
+						t.Errorf("the error does not name who demands it: %v", err)
+					}
+				}
+			}
+		}
+	}
+}

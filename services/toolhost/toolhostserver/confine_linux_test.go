@@ -3,12 +3,16 @@ package toolhostserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
@@ -98,6 +102,53 @@ func TestNothingRunsLessConfinedThanRecorded(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(h.dir, "started")); err == nil {
 		t.Error("the command was started")
+	}
+}
+
+// TestNothingRunsBelowTheLeastOfItsRun: a host whose operator demands nothing, and what a run has that
+// was started with a token, recorded at off: a call, one in the background, a check, and a server of tools.
+func TestNothingRunsBelowTheLeastOfItsRun(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, Config{})
+	least := &harnessv1.SandboxConfig{Least: sandbox.Kernel}
+	off := &harnessv1.Confinement{Level: sandbox.Off, Config: least}
+	for name, arguments := range map[string]map[string]any{"a call": {"command": "touch started"}, "in the background": {"command": "touch started", "background": true}} {
+		req := h.request(tools.RunCommand, "", arguments)
+		req.Confinement = off
+		if resp := h.execute(req); resp.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_NOT_CONFINED || !strings.Contains(resp.GetResult(), "started with a token, lets nothing run below kernel") {
+			t.Errorf("%s: got %v", name, resp)
+		}
+	}
+	check := checkRequest(h.dir, "k", "touch started")
+	check.Confinement = off
+	if resp := h.check(check); !strings.Contains(resp.GetError(), "lets nothing run below kernel") {
+		t.Errorf("a check: got %v", resp)
+	}
+	check = checkRequest(h.dir, "auto", "touch started")
+	check.Confinement = &harnessv1.Confinement{Config: &harnessv1.SandboxConfig{Least: sandbox.Kernel, Level: sandbox.Off}}
+	if resp := h.check(check); !strings.Contains(resp.GetError(), "off is below kernel") {
+		t.Errorf("a check of a run that wants off: got %v", resp)
+	}
+	servers, err := h.DescribeServers(t.Context(), &harnessv1.DescribeServersRequest{
+		Namespace: "n", RunId: "r", FirstSequence: 7, Workspace: h.dir, Servers: []*harnessv1.McpServer{h.startNotes()}, Local: true, Wait: durationpb.New(20 * time.Second),
+		Sandbox: &harnessv1.SandboxConfig{Least: sandbox.Kernel, Level: sandbox.Off},
+	})
+	if err != nil || !strings.Contains(fmt.Sprint(servers.GetServers()), "off is below kernel") {
+		t.Errorf("a server: got %v, %v", servers, err)
+	}
+	described, err := h.DescribeWorkspace(t.Context(), &harnessv1.DescribeWorkspaceRequest{Workspace: h.dir, Sandbox: &harnessv1.SandboxConfig{Least: sandbox.Full + 1}})
+	if err != nil || described.GetProblem().GetField() != "sandbox.level" || !strings.Contains(described.GetProblem().GetMessage(), "started with a token") {
+		t.Errorf("a workspace: got %v, %v", described, err)
+	}
+	if _, err := os.Stat(filepath.Join(h.dir, "started")); err == nil {
+		t.Error("a command was started")
+	}
+	// The stricter one holds: a run with a least of kernel, on a host with full.
+	strict := newHost(t, Config{SandboxLeast: sandbox.Full})
+	req := strict.request(tools.RunCommand, "", map[string]any{"command": "touch started"})
+	req.Confinement = &harnessv1.Confinement{Level: sandbox.Kernel, Config: least}
+	if resp := strict.execute(req); resp.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_NOT_CONFINED || !strings.Contains(resp.GetResult(), "the operator of the tool host lets nothing run below full") {
+		t.Errorf("got %v", resp)
 	}
 }
 

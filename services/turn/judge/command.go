@@ -2,7 +2,6 @@ package judge
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -46,8 +45,8 @@ func (j *Calls) command(spec *harnessv1.ToolSpec, arguments string) (commandCall
 		return commandCall{level: level, confined: !sandbox.Asks(level, cfg)}, nil
 	case level == sandbox.Off: // there is nothing to leave
 		return commandCall{level: level}, nil
-	case j.t.Sandbox.GetLeast() > sandbox.Off:
-		return commandCall{}, errors.New("the operator of the tool host lets no command leave the sandbox")
+	case sandbox.LeastOf(j.t.Sandbox, cfg).Level > sandbox.Off:
+		return commandCall{}, fmt.Errorf("%s lets no command leave the sandbox", sandbox.LeastOf(j.t.Sandbox, cfg).Demander())
 	case cfg.GetUnconfined():
 		return commandCall{level: sandbox.Off, confined: true}, nil
 	}

@@ -82,6 +82,11 @@ func TestHowCommandsAreConfined(t *testing.T) {
 		"it wants out":              {sandbox.Full, sandbox.Off, nil, leave, sandbox.Off, false, true, ""},
 		"a person has allowed it":   {sandbox.Full, sandbox.Off, &harnessv1.SandboxConfig{Unconfined: true}, leave, sandbox.Off, true, false, ""},
 		"the operator has not":      {sandbox.Full, sandbox.Kernel, &harnessv1.SandboxConfig{Unconfined: true}, leave, 0, false, false, "operator"},
+		"a token's run wants out":   {sandbox.Full, sandbox.Off, &harnessv1.SandboxConfig{Least: sandbox.Kernel}, leave, 0, false, false, "started with a token"},
+		"with a word in advance":    {sandbox.Full, sandbox.Off, &harnessv1.SandboxConfig{Least: sandbox.Kernel, Unconfined: true}, leave, 0, false, false, "started with a token"},
+		"a token's run, off":        {sandbox.Full, sandbox.Off, &harnessv1.SandboxConfig{Least: sandbox.Kernel, Level: sandbox.Off}, `{"command":"ls"}`, 0, false, false, "started with a token"},
+		"a token's run, auto":       {sandbox.Full, sandbox.Off, &harnessv1.SandboxConfig{Least: sandbox.Kernel}, `{"command":"ls"}`, sandbox.Full, true, false, ""},
+		"a token's run, no sandbox": {sandbox.Off, sandbox.Off, &harnessv1.SandboxConfig{Least: sandbox.Kernel}, `{"command":"ls"}`, 0, false, false, "reaches only off"},
 		"there is nothing to leave": {sandbox.Off, sandbox.Off, nil, leave, sandbox.Off, false, false, ""},
 	} {
 		j := &Calls{t: Turn{

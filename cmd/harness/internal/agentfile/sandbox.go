@@ -21,6 +21,9 @@ func (d *decoder) sandbox(file *File, key, value *yaml.Node) {
 			case "unconfined":
 				d.errorf(name, "unconfined: only a person can let commands leave the sandbox, with --unconfined")
 				return
+			case "least":
+				d.errorf(name, "least: only the gateway sets it; write level, the level below which nothing runs")
+				return
 			}
 			plain.Content = append(plain.Content, name, content)
 		}

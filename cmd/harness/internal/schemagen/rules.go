@@ -72,6 +72,8 @@ var forms = map[protoreflect.FullName]func(object) object{
 	},
 	// Only a person sets it.
 	"harness.v1.SandboxConfig.unconfined": func(object) object { return object{"not": object{}} },
+	// Only the gateway sets it.
+	"harness.v1.SandboxConfig.least": func(object) object { return object{"not": object{}} },
 }
 
 // subAgents is the schema of a list whose items may be the names of built-in sub-agents.

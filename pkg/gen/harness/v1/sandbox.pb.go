@@ -305,7 +305,12 @@ type SandboxConfig struct {
 	Limits *SandboxLimits `protobuf:"bytes,7,opt,name=limits,proto3" json:"limits,omitempty"`
 	// A person lets commands leave the sandbox whenever they ask for it, without an approval
 	// of each. Files of agents cannot set it.
-	Unconfined    bool `protobuf:"varint,8,opt,name=unconfined,proto3" json:"unconfined,omitempty"`
+	Unconfined bool `protobuf:"varint,8,opt,name=unconfined,proto3" json:"unconfined,omitempty"`
+	// The level below which nothing of the run and its sub-agents runs, whatever level,
+	// unconfined and approvals say. The gateway sets it for runs that are started with a
+	// token; a spec cannot name it. The tool host follows the stricter of this and the least
+	// of its operator. Unset: that of its operator alone.
+	Least         SandboxLevel `protobuf:"varint,9,opt,name=least,proto3,enum=harness.v1.SandboxLevel" json:"least,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -394,6 +399,13 @@ func (x *SandboxConfig) GetUnconfined() bool {
 		return x.Unconfined
 	}
 	return false
+}
+
+func (x *SandboxConfig) GetLeast() SandboxLevel {
+	if x != nil {
+		return x.Least
+	}
+	return SandboxLevel_SANDBOX_LEVEL_UNSPECIFIED
 }
 
 // SandboxSupport is what a tool host can do.
@@ -607,7 +619,7 @@ const file_harness_v1_sandbox_proto_rawDesc = "" +
 	"open_files\x18\x03 \x01(\rR\topenFiles\x12!\n" +
 	"\fmemory_bytes\x18\x04 \x01(\x04R\vmemoryBytes\x12\x1c\n" +
 	"\tprocesses\x18\x05 \x01(\rR\tprocesses\x12'\n" +
-	"\x0ftemporary_bytes\x18\x06 \x01(\x04R\x0etemporaryBytes\"\x98\x02\n" +
+	"\x0ftemporary_bytes\x18\x06 \x01(\x04R\x0etemporaryBytes\"\xc8\x02\n" +
 	"\rSandboxConfig\x12.\n" +
 	"\x05level\x18\x01 \x01(\x0e2\x18.harness.v1.SandboxLevelR\x05level\x124\n" +
 	"\anetwork\x18\x02 \x01(\v2\x1a.harness.v1.SandboxNetworkR\anetwork\x12\x12\n" +
@@ -618,7 +630,8 @@ const file_harness_v1_sandbox_proto_rawDesc = "" +
 	"\x06limits\x18\a \x01(\v2\x19.harness.v1.SandboxLimitsR\x06limits\x12\x1e\n" +
 	"\n" +
 	"unconfined\x18\b \x01(\bR\n" +
-	"unconfined\"\xab\x01\n" +
+	"unconfined\x12.\n" +
+	"\x05least\x18\t \x01(\x0e2\x18.harness.v1.SandboxLevelR\x05least\"\xab\x01\n" +
 	"\x0eSandboxSupport\x12.\n" +
 	"\x05level\x18\x01 \x01(\x0e2\x18.harness.v1.SandboxLevelR\x05level\x12!\n" +
 	"\flandlock_abi\x18\x02 \x01(\rR\vlandlockAbi\x12\x16\n" +
@@ -668,20 +681,21 @@ var file_harness_v1_sandbox_proto_goTypes = []any{
 	(*durationpb.Duration)(nil), // 8: google.protobuf.Duration
 }
 var file_harness_v1_sandbox_proto_depIdxs = []int32{
-	1, // 0: harness.v1.SandboxNetwork.mode:type_name -> harness.v1.SandboxNetworkMode
-	8, // 1: harness.v1.SandboxLimits.cpu:type_name -> google.protobuf.Duration
-	0, // 2: harness.v1.SandboxConfig.level:type_name -> harness.v1.SandboxLevel
-	2, // 3: harness.v1.SandboxConfig.network:type_name -> harness.v1.SandboxNetwork
-	3, // 4: harness.v1.SandboxConfig.limits:type_name -> harness.v1.SandboxLimits
-	0, // 5: harness.v1.SandboxSupport.level:type_name -> harness.v1.SandboxLevel
-	0, // 6: harness.v1.SandboxSupport.least:type_name -> harness.v1.SandboxLevel
-	0, // 7: harness.v1.Confinement.level:type_name -> harness.v1.SandboxLevel
-	4, // 8: harness.v1.Confinement.config:type_name -> harness.v1.SandboxConfig
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	1,  // 0: harness.v1.SandboxNetwork.mode:type_name -> harness.v1.SandboxNetworkMode
+	8,  // 1: harness.v1.SandboxLimits.cpu:type_name -> google.protobuf.Duration
+	0,  // 2: harness.v1.SandboxConfig.level:type_name -> harness.v1.SandboxLevel
+	2,  // 3: harness.v1.SandboxConfig.network:type_name -> harness.v1.SandboxNetwork
+	3,  // 4: harness.v1.SandboxConfig.limits:type_name -> harness.v1.SandboxLimits
+	0,  // 5: harness.v1.SandboxConfig.least:type_name -> harness.v1.SandboxLevel
+	0,  // 6: harness.v1.SandboxSupport.level:type_name -> harness.v1.SandboxLevel
+	0,  // 7: harness.v1.SandboxSupport.least:type_name -> harness.v1.SandboxLevel
+	0,  // 8: harness.v1.Confinement.level:type_name -> harness.v1.SandboxLevel
+	4,  // 9: harness.v1.Confinement.config:type_name -> harness.v1.SandboxConfig
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_sandbox_proto_init() }

@@ -8,8 +8,8 @@
 //
 // These promises hold:
 //
-//   - Nothing runs less confined than its request demands, or below the least level of the
-//     operator: then the exit is Unconfined, with the reason, and nothing ran.
+//   - Nothing runs less confined than its request demands, or below the stricter of the least
+//     level of the operator and that of the run: then the exit is Unconfined, with the reason, and nothing ran.
 //   - A level counts only if a command in it did not reach what it must not. It is tried again
 //     after bubblewrap was replaced, and after a confinement that could not be set up.
 //   - Two commands of a run never share the layer in which caches are changed.
@@ -149,12 +149,13 @@ func (c *Commands) Run(ctx context.Context, req Request, p process.Command) (Exi
 			return unconfined(err.Error()), nil
 		}
 	}
+	least := sandbox.LeastOf(support, conf.GetConfig())
 	switch {
 	case level > support.GetLevel() && level > sandbox.Off:
 		return unconfined(fmt.Sprintf("the call is recorded at the level %s, and the tool host reaches only %s: %s",
 			sandbox.Name(level), sandbox.Name(support.GetLevel()), support.GetReason())), nil
-	case level < support.GetLeast():
-		return unconfined(fmt.Sprintf("the operator of the tool host lets nothing run below %s", sandbox.Name(support.GetLeast()))), nil
+	case level < least.Level:
+		return unconfined(fmt.Sprintf("%s lets nothing run below %s", least.Demander(), sandbox.Name(least.Level))), nil
 	case level > sandbox.Off:
 		// A command of the run may have put a link there since the run started.
 		if err := c.confiner.checkFolders(machine, level, req.Workspace, conf.GetConfig()); err != nil {
@@ -194,7 +195,7 @@ func (c *Commands) Run(ctx context.Context, req Request, p process.Command) (Exi
 	}
 	ended := Exit{Exit: exit, Level: level, RefusedHosts: proxy.Refused().Text()}
 	if confined.Plan != nil {
-		ended.Refused = func(output string) string { return confined.Reach.Refused(output, support.GetLeast() <= sandbox.Off) }
+		ended.Refused = func(output string) string { return confined.Reach.Refused(output, least.Level <= sandbox.Off) }
 	}
 	return ended, err
 }

@@ -168,11 +168,18 @@ class SandboxConfig(_message.Message):
     ENV_FIELD_NUMBER: _builtins.int
     LIMITS_FIELD_NUMBER: _builtins.int
     UNCONFINED_FIELD_NUMBER: _builtins.int
+    LEAST_FIELD_NUMBER: _builtins.int
     level: Global___SandboxLevel.ValueType
     """The level below which nothing runs; unset: the highest that works."""
     unconfined: _builtins.bool
     """A person lets commands leave the sandbox whenever they ask for it, without an approval
     of each. Files of agents cannot set it.
+    """
+    least: Global___SandboxLevel.ValueType
+    """The level below which nothing of the run and its sub-agents runs, whatever level,
+    unconfined and approvals say. The gateway sets it for runs that are started with a
+    token; a spec cannot name it. The tool host follows the stricter of this and the least
+    of its operator. Unset: that of its operator alone.
     """
     @_builtins.property
     def network(self) -> Global___SandboxNetwork:
@@ -211,10 +218,11 @@ class SandboxConfig(_message.Message):
         env: _abc.Iterable[_builtins.str] | None = ...,
         limits: Global___SandboxLimits | None = ...,
         unconfined: _builtins.bool = ...,
+        least: Global___SandboxLevel.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "network", b"network"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["env", b"env", "hide", b"hide", "level", b"level", "limits", b"limits", "network", b"network", "read", b"read", "unconfined", b"unconfined", "write", b"write"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["env", b"env", "hide", b"hide", "least", b"least", "level", b"level", "limits", b"limits", "network", b"network", "read", b"read", "unconfined", b"unconfined", "write", b"write"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
