@@ -56,11 +56,12 @@ func Same(run runlog.Run, a, b *harnessv1.RunSpec) bool {
 	return bytes.Equal(canonical(run, a), canonical(run, b))
 }
 
-// canonical returns a request as bytes: equal for equal requests. The tool services that the
-// gateway has added are no part of a request.
+// canonical returns a request as bytes: equal for equal requests. The tool services and the least
+// level that the gateway has added are no part of a request.
 func canonical(run runlog.Run, spec *harnessv1.RunSpec) []byte {
 	spec = proto.CloneOf(spec)
 	removeServices(spec)
+	removeLeast(spec)
 	if goal := spec.GetGoal(); goal != nil {
 		ref := goal.GetBlob()
 		if ref == nil {

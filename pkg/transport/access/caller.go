@@ -66,11 +66,27 @@ func (c Caller) has(right Right) bool {
 	return c.Rights == nil || slices.Contains(c.Rights, right)
 }
 
+// token reports whether the caller has a token of a file.
+func (c Caller) token() bool {
+	return c.Name != "" && c.Name != Local && c.Name != Anonymous && !c.key
+}
+
+// leaves reports whether runs of the caller may leave the sandbox: a command outside of it
+// reaches more than Roots, and a person's word permits it.
+func (c Caller) leaves() bool { return c.Roots == nil && c.has(Approve) }
+
+func (c Caller) tokenValue() string {
+	if c.leaves() {
+		return tokenLeaves
+	}
+	return tokenBounded
+}
+
 // TokenMay reports whether the caller of a context has presented a token with a right. A caller
 // without a token has none.
 func TokenMay(ctx context.Context, right Right) bool {
 	c, found := ctx.Value(callerKey{}).(Caller)
-	return found && c.Name != "" && c.Name != Local && c.Name != Anonymous && !c.key && c.has(right)
+	return found && c.token() && c.has(right)
 }
 
 type callerKey struct{}

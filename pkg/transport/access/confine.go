@@ -19,6 +19,15 @@ const nameKey = "harness-caller"
 // approvalsKey is the header of callers without the right Approve. It only removes rights.
 const approvalsKey = "harness-no-approvals"
 
+// tokenKey is the header of callers with a token of the tokens file: leaves if their runs may leave the
+// sandbox, else bounded. It only removes rights: a caller without a token that sends it gets runs
+// that are more confined, and confined replaces that of a caller with a token.
+const (
+	tokenKey     = "harness-token"
+	tokenLeaves  = "leaves"
+	tokenBounded = "bounded"
+)
+
 // entitlementsKey and tierKey are the headers with the entitlements and the tier of a token's line. They come
 // from the guard alone: confined removes those of a caller.
 const (
@@ -47,6 +56,9 @@ func confined(ctx context.Context, c Caller) context.Context {
 	if !c.has(Approve) {
 		md.Set(approvalsKey, "true")
 	}
+	if c.token() {
+		md.Set(tokenKey, c.tokenValue())
+	}
 	return metadata.NewIncomingContext(with(ctx, c), md)
 }
 
@@ -63,6 +75,13 @@ func Namespaces(ctx context.Context) []string {
 // Approves reports whether the caller may approve calls.
 func Approves(ctx context.Context) bool {
 	return len(metadata.ValueFromIncomingContext(ctx, approvalsKey)) == 0
+}
+
+// Token reports whether the caller has a token of the tokens file, and whether its runs may leave
+// the sandbox if their requests say so.
+func Token(ctx context.Context) (token, leaves bool) {
+	header := metadata.ValueFromIncomingContext(ctx, tokenKey)
+	return len(header) > 0, len(header) == 1 && header[0] == tokenLeaves
 }
 
 // Entitlements returns the entitlements in the line of the caller's token.
@@ -149,6 +168,9 @@ func outgoing(ctx context.Context) context.Context {
 	}
 	if !c.has(Approve) {
 		ctx = metadata.AppendToOutgoingContext(ctx, approvalsKey, "true")
+	}
+	if c.token() {
+		ctx = metadata.AppendToOutgoingContext(ctx, tokenKey, c.tokenValue())
 	}
 	return ctx
 }

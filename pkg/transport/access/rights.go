@@ -11,6 +11,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 )
 
 // checkRights refuses a request for which the token lacks a right, and a start whose
@@ -61,7 +62,7 @@ func checkStart(c Caller, spec *harnessv1.RunSpec) error {
 	if err := checkModels(c, modelsOf(spec)); err != nil {
 		return err
 	}
-	for _, check := range []func(Caller, *harnessv1.RunSpec) error{checkFolders, checkCommands, checkPrograms, checkApprovals} {
+	for _, check := range []func(Caller, *harnessv1.RunSpec) error{checkFolders, checkCommands, checkPrograms, checkApprovals, checkLeaves} {
 		if err := check(c, spec); err != nil {
 			return err
 		}
@@ -275,6 +276,18 @@ func checkApprovals(c Caller, spec *harnessv1.RunSpec) error {
 		return lacks(Approve, "spec.config.sandbox.unconfined", "approves unconfined commands in advance")
 	}
 	return nil
+}
+
+// checkLeaves refuses runs of which something is executed outside of the sandbox.
+func checkLeaves(c Caller, spec *harnessv1.RunSpec) error {
+	field := sandbox.Leaves(spec)
+	switch {
+	case field == "" || c.leaves():
+		return nil
+	case c.Roots != nil:
+		return denied(field, "roots", "the token is for "+strings.Join(c.Roots, ", ")+" only, and what runs outside of the sandbox reaches more: leave it out")
+	}
+	return lacks(Approve, field, "lets the run leave the sandbox")
 }
 
 // lacks returns the refusal of a request for which a right is missing.

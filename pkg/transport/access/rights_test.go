@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -153,10 +155,17 @@ var starts = map[string]struct {
 	"another judge": {"providers=openai", "spec.config.quality.model", func(s *harnessv1.RunSpec) {
 		s.Config.Quality = &harnessv1.QualityConfig{Model: "grpc:x:1"}
 	}},
-	"yolo":             {"may=commands,hooks,checks,scripts", "spec.config.tools.yolo", func(s *harnessv1.RunSpec) { yes := true; s.Config.Tools.Yolo = &yes }},
-	"unconfined":       {"may=commands", "spec.config.sandbox.unconfined", func(s *harnessv1.RunSpec) { s.Config.Sandbox.Unconfined = true }},
-	"another provider": {"providers=anthropic,vllm", "spec.agent.model", nil},
-	"another fallback": {"providers=openai", "spec.agent.fallback_models[1]", func(s *harnessv1.RunSpec) { s.Agent.FallbackModels = []string{"openai:x", "anthropic:x"} }},
+	"yolo":              {"may=commands,hooks,checks,scripts", "spec.config.tools.yolo", func(s *harnessv1.RunSpec) { yes := true; s.Config.Tools.Yolo = &yes }},
+	"unconfined":        {"may=commands", "spec.config.sandbox.unconfined", func(s *harnessv1.RunSpec) { s.Config.Sandbox.Unconfined = true }},
+	"off":               {"may=commands,hooks,checks,scripts,prompts", "spec.config.sandbox.level", func(s *harnessv1.RunSpec) { s.Config.Sandbox.Level = harnessv1.SandboxLevel_SANDBOX_LEVEL_OFF }},
+	"off beyond a root": {"roots=/srv/work", "spec.config.sandbox.level", func(s *harnessv1.RunSpec) { s.Config.Sandbox.Level = harnessv1.SandboxLevel_SANDBOX_LEVEL_OFF }},
+	"kernel":            {"roots=/srv/work may=none", "", func(s *harnessv1.RunSpec) { s.Config.Sandbox.Level = harnessv1.SandboxLevel_SANDBOX_LEVEL_KERNEL }},
+	"an unconfined hook": {"may=commands,hooks", "spec.agent.hooks[1].unconfined", func(s *harnessv1.RunSpec) {
+		s.Agent.Hooks = []*harnessv1.Hook{{Command: "true"}, {Command: "true", Unconfined: true}}
+	}},
+	"an unconfined hook beyond a root": {"roots=/srv/work", "spec.agent.hooks[0].unconfined", func(s *harnessv1.RunSpec) { s.Agent.Hooks = []*harnessv1.Hook{{Command: "true", Unconfined: true}} }},
+	"another provider":                 {"providers=anthropic,vllm", "spec.agent.model", nil},
+	"another fallback":                 {"providers=openai", "spec.agent.fallback_models[1]", func(s *harnessv1.RunSpec) { s.Agent.FallbackModels = []string{"openai:x", "anthropic:x"} }},
 	"another summarizer": {"providers=openai", "spec.config.context.summarizer.model", func(s *harnessv1.RunSpec) {
 		s.Config.Context.Summarizer = &harnessv1.SummarizerConfig{Model: "grpc:x:1"}
 	}},
@@ -404,6 +413,103 @@ func TestHandlersKnowTheRightToApprove(t *testing.T) {
 		guard.HTTP(http.HandlerFunc(func(_ http.ResponseWriter, in *http.Request) { resume("HTTP", in.Context(), inside) }), nil).ServeHTTP(httptest.NewRecorder(), request)
 		if over["gRPC"] != want || over["HTTP"] != want {
 			t.Errorf("%s may approve: %v, want %s", token, over, want)
+		}
+	}
+}
+
+// TestHandlersKnowTheToken: over gRPC and HTTP, whatever header the caller sets.
+func TestHandlersKnowTheToken(t *testing.T) {
+	file, _, _ := tokens(t, forAll+"\n"+forSome+" team-a\n"+"0123456789abcdef-roots * roots=/srv\n"+"0123456789abcdef-may * may=commands\n")
+	guards := map[string]*access.Guard{"tokens": access.NewGuard(file), "key": access.NewGuard(access.Key("0123456789abcdef-key", "the key")), "open": access.NewGuard(nil), "beyond loopback": access.OpenGuard()}
+	for _, c := range []struct {
+		guard, token  string
+		found, leaves bool
+	}{
+		{"tokens", forAll, true, true},
+		{"tokens", forSome, true, true},
+		{"tokens", "0123456789abcdef-roots", true, false},
+		{"tokens", "0123456789abcdef-may", true, false},
+		{"key", "0123456789abcdef-key", false, false},
+		{"open", "any", false, false},
+		{"beyond loopback", "any", false, false},
+	} {
+		for _, claimed := range []string{"", "leaves", "bounded"} {
+			if claimed != "" && !c.found {
+				continue // it removes rights of the caller alone
+			}
+			found, leaves := map[string]bool{}, map[string]bool{}
+			see := func(way string) grpc.UnaryServerInterceptor {
+				return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+					found[way], leaves[way] = access.Token(ctx)
+					return next(ctx, req)
+				}
+			}
+			guard := guards[c.guard]
+			ctx := withToken(t, "Bearer "+c.token)
+			if claimed != "" {
+				ctx = metadata.AppendToOutgoingContext(ctx, "harness-token", claimed)
+			}
+			_, err := harnessv1.NewGatewayServiceClient(dial(t, append(guard.ServerOptions(), grpc.ChainUnaryInterceptor(see("gRPC")))...)).ResumeRun(ctx, &harnessv1.ResumeRunRequest{Namespace: "team-a"})
+			if err != nil {
+				t.Error(err)
+			}
+			inside := guard.Confine(dial(t, grpc.ChainUnaryInterceptor(see("HTTP"))))
+			request := httptest.NewRequest(http.MethodPost, "/v1/runs/r/resume", nil)
+			request.Header.Set("Authorization", "Bearer "+c.token)
+			guard.HTTP(http.HandlerFunc(func(_ http.ResponseWriter, in *http.Request) {
+				if _, err := harnessv1.NewGatewayServiceClient(inside).ResumeRun(in.Context(), &harnessv1.ResumeRunRequest{Namespace: "team-a"}); err != nil {
+					t.Error(err)
+				}
+			}), nil).ServeHTTP(httptest.NewRecorder(), request)
+			for _, way := range []string{"gRPC", "HTTP"} {
+				if found[way] != c.found || leaves[way] != c.leaves {
+					t.Errorf("%s, %s, claims %q over %s: got %v, %v, want %v, %v", c.guard, c.token, claimed, way, found[way], leaves[way], c.found, c.leaves)
+				}
+			}
+		}
+	}
+}
+
+// TestWaysOutOfTheSandboxAreKnown: no request has a field with a level or with a way out of the
+// sandbox that Leaves does not know. A sub-agent's definition and a policy have none.
+func TestWaysOutOfTheSandboxAreKnown(t *testing.T) {
+	methods := harnessv1.File_harness_v1_gateway_proto.Services().ByName("GatewayService").Methods()
+	found := map[string]bool{}
+	for i := range methods.Len() {
+		fieldsOf(methods.Get(i).Input(), map[protoreflect.FullName]bool{}, func(f protoreflect.FieldDescriptor) {
+			if f.Enum() != nil && f.Enum().FullName() == "harness.v1.SandboxLevel" || strings.Contains(string(f.Name()), "confined") {
+				found[string(f.FullName())] = true
+			}
+		})
+	}
+	want := []string{"harness.v1.Hook.unconfined", "harness.v1.SandboxConfig.least", "harness.v1.SandboxConfig.level", "harness.v1.SandboxConfig.unconfined"}
+	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	within := map[string]bool{}
+	for i := range methods.Len() {
+		fieldsOf(methods.Get(i).Input(), map[protoreflect.FullName]bool{}, func(f protoreflect.FieldDescriptor) {
+			if m := f.Message(); m != nil && (m.FullName() == "harness.v1.SandboxConfig" || m.FullName() == "harness.v1.Hook") {
+				within[string(f.FullName())] = true
+			}
+		})
+	}
+	if got := slices.Sorted(maps.Keys(within)); !slices.Equal(got, []string{"harness.v1.AgentSpec.hooks", "harness.v1.LoopConfig.sandbox"}) {
+		t.Errorf("got %v: Leaves reads two fields", got)
+	}
+}
+
+// fieldsOf visits the fields of a message and of its fields.
+func fieldsOf(m protoreflect.MessageDescriptor, seen map[protoreflect.FullName]bool, visit func(protoreflect.FieldDescriptor)) {
+	if seen[m.FullName()] {
+		return
+	}
+	seen[m.FullName()] = true
+	for i := range m.Fields().Len() {
+		f := m.Fields().Get(i)
+		visit(f)
+		if f.Message() != nil {
+			fieldsOf(f.Message(), seen, visit)
 		}
 	}
 }

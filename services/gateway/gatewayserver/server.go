@@ -31,6 +31,7 @@
 package gatewayserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,6 +54,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/profile"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
@@ -105,6 +107,9 @@ type Config struct {
 	// Model returns an error if a run is known to be unable to use a model: its provider or
 	// key is missing. Nil disables the check.
 	Model func(model string) error
+	// TokenLeast is the level below which nothing of a run that is started with a token runs.
+	// Default KERNEL; OFF demands nothing.
+	TokenLeast harnessv1.SandboxLevel
 	// Quality is how the installation judges work; see RepairTrigger.quality. Nil: it sets nothing.
 	Quality *harnessv1.QualityConfig
 	// Profiles has profiles and prompts. Nil: there are none.
@@ -152,6 +157,7 @@ type Server struct {
 	effort     func(model string, effort harnessv1.Effort) error
 	model      func(model string) error
 	priced     func(model string) bool
+	tokenLeast harnessv1.SandboxLevel
 	quality    *harnessv1.QualityConfig
 	features   []*harnessv1.Feature
 	logger     *slog.Logger
@@ -213,6 +219,7 @@ func New(cfg Config) *Server {
 		effort:     cfg.Effort,
 		model:      cfg.Model,
 		priced:     cfg.Priced,
+		tokenLeast: cmp.Or(cfg.TokenLeast, sandbox.Kernel),
 		quality:    cfg.Quality,
 		features:   cfg.Features,
 		hooks:      cfg.Hooks,

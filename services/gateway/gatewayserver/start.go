@@ -57,6 +57,7 @@ func (s *Server) start(ctx context.Context, r *harnessv1.StartRunRequest) (run r
 	if r, err = s.withServices(ctx, r); err != nil {
 		return run, false, err
 	}
+	r = s.withLeast(ctx, r)
 	if err := s.startable(ctx, r.GetSpec()); err != nil {
 		return run, false, err
 	}
@@ -137,6 +138,27 @@ func (s *Server) withServices(ctx context.Context, r *harnessv1.StartRunRequest)
 	r = proto.CloneOf(r)
 	r.Spec = spec
 	return r, nil
+}
+
+// withLeast returns the request with the least level of a run of its caller.
+func (s *Server) withLeast(ctx context.Context, r *harnessv1.StartRunRequest) *harnessv1.StartRunRequest {
+	spec := gateway.WithLeast(r.GetSpec(), gateway.Least(starter(ctx), s.tokenLeast, r.GetSpec()))
+	if spec == r.GetSpec() {
+		return r
+	}
+	r = proto.CloneOf(r)
+	r.Spec = spec
+	return r
+}
+
+func starter(ctx context.Context) gateway.Starter {
+	switch token, leaves := access.Token(ctx); {
+	case token && leaves:
+		return gateway.FreeToken
+	case token:
+		return gateway.BoundedToken
+	}
+	return gateway.Person
 }
 
 // startable refuses a run that the mesh could not carry out.

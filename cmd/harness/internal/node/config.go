@@ -101,6 +101,9 @@ type Config struct {
 	// SandboxLeast is the least level at which the tool host runs commands: off (default),
 	// kernel or full.
 	SandboxLeast string
+	// TokenLeast is the level below which nothing of a run that is started with a token runs:
+	// kernel (default), full or off.
+	TokenLeast string
 	// Secrets are more files that commands must not read.
 	Secrets []string
 	// SandboxPrivateHosts are hosts with private addresses that commands may reach if their

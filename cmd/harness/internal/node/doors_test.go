@@ -142,6 +142,7 @@ func (d *doors) attempts() []attempt {
 		start("… whose commands read another folder", boxed(&harnessv1.SandboxConfig{Read: []string{d.outside}})),
 		start("… whose commands write another folder", boxed(&harnessv1.SandboxConfig{Write: []string{d.outside}})),
 		start("… with commands that nothing confines", boxed(&harnessv1.SandboxConfig{Unconfined: true})),
+		start("… at `sandbox.level: off`", boxed(&harnessv1.SandboxConfig{Level: harnessv1.SandboxLevel_SANDBOX_LEVEL_OFF})),
 		start("… with a model of another provider", func(s *harnessv1.RunSpec) { s.Agent.Model = "anthropic:claude-x" }),
 		start("… with a fallback model of another provider", func(s *harnessv1.RunSpec) { s.Agent.FallbackModels = []string{"anthropic:claude-x"} }),
 		start("… with a script of `--scripts`", func(s *harnessv1.RunSpec) { s.Agent.Model = "script:" + d.script }),

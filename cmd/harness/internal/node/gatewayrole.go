@@ -15,6 +15,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
 )
@@ -26,24 +27,29 @@ func openGateway(n *Node, d *dependencies) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
+	least, err := sandbox.Parse(cmp.Or(n.cfg.TokenLeast, sandbox.Name(sandbox.Kernel)))
+	if err != nil {
+		return nil, fmt.Errorf("--token-sandbox-least: %w", err)
+	}
 	gateway := gatewayserver.New(gatewayserver.Config{
 		Log: n.runs(), Logger: n.cfg.Logger, Instance: "gateway-" + n.instance, Window: n.ownWindow, Catalogue: n.cfg.Catalogue, Tracer: n.telemetry.Tracer(),
 		Stalled: n.log.Writable,
-		Workspaces: func(ctx context.Context, workspace string, sandbox *harnessv1.SandboxConfig) (*harnessv1.SandboxProblem, error) {
-			r, err := d.toolHost.DescribeWorkspace(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: workspace, Sandbox: sandbox})
+		Workspaces: func(ctx context.Context, workspace string, box *harnessv1.SandboxConfig) (*harnessv1.SandboxProblem, error) {
+			r, err := d.toolHost.DescribeWorkspace(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: workspace, Sandbox: box})
 			return r.GetProblem(), err
 		},
 		Effort: func(model string, effort harnessv1.Effort) error {
 			return provider.CheckEffort(n.cfg.Catalogue, model, effort)
 		},
-		Quality:   quality,
-		Profiles:  d.profiles,
-		Features:  n.cfg.Features,
-		Model:     n.checkModel,
-		Priced:    func(model string) bool { return provider.Priced(n.cfg.Catalogue, model) },
-		SignIns:   d.toolHost,
-		ToolHosts: n.signInHosts(),
-		Tools:     func(ctx context.Context) ([]*harnessv1.ToolSpec, error) { return hostTools(ctx, d.toolHost) },
+		Quality:    quality,
+		TokenLeast: least,
+		Profiles:   d.profiles,
+		Features:   n.cfg.Features,
+		Model:      n.checkModel,
+		Priced:     func(model string) bool { return provider.Priced(n.cfg.Catalogue, model) },
+		SignIns:    d.toolHost,
+		ToolHosts:  n.signInHosts(),
+		Tools:      func(ctx context.Context) ([]*harnessv1.ToolSpec, error) { return hostTools(ctx, d.toolHost) },
 		Services: func(ctx context.Context) ([]*harnessv1.McpServer, error) {
 			r, err := d.toolHost.DescribeHost(ctx, &harnessv1.DescribeHostRequest{})
 			return r.GetServices(), err

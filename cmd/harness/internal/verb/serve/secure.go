@@ -10,6 +10,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/console"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/localkey"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/tlsfiles"
@@ -48,6 +49,10 @@ func (c *Cmd) secure(a *console.Console, cfg *node.Config) error {
 		return errors.New("--tokens: only the gateway checks tokens and is not in --roles; other roles require certificates with --tls-ca")
 	case a.Given["allow-target"] && !c.has(workflow.Gateway):
 		return errors.New("--allow-target: only for the gateway, which is not in --roles")
+	case a.Given["token-sandbox-least"] && !c.has(workflow.Gateway):
+		return errors.New("--token-sandbox-least: only for the gateway, which is not in --roles; --sandbox-least is the least of a tool host")
+	case a.Given["token-sandbox-least"] && c.Tokens == "":
+		return errors.New("--token-sandbox-least: missing --tokens, whose runs it confines")
 	}
 	if c.TLSCert != "" {
 		var err error
@@ -74,6 +79,9 @@ func (c *Cmd) secure(a *console.Console, cfg *node.Config) error {
 		if lines := cfg.Tokens.Unbounded(); len(lines) > 0 {
 			a.Report("--tokens: %s: without roots=, runs of these tokens can use every folder of the tool host's user: line %s (docs/security.md)", c.Tokens, joined(lines))
 		}
+	}
+	if c.Tokens != "" && c.has(workflow.Gateway) && c.TokenSandboxLeast == sandbox.Name(sandbox.Off) {
+		a.Report("WARNING: --token-sandbox-least off: commands of runs that are started with a token run without a sandbox where the tool host has none, or where a person approves it; they reach every folder, whatever roots= says (docs/security.md)")
 	}
 	cfg.Probe, cfg.NATSFiles = c.Probe, c.Files()
 	return c.keys(a, cfg)

@@ -57,6 +57,7 @@ type Cmd struct {
 	Scripts            string            `placeholder:"DIR" help:"Folder of scripted models (script:FILE), for the gateway, the turn role and the inference role: runs that are started over the network can use its files, and no others. Default: none."`
 	AllowTarget        []string          `placeholder:"HOST:PORT" help:"Service that runs may name in hooks, checks, context providers, tool services and summarizers (grpc) if they are started over the network with a token; repeatable. Default: none."`
 	SandboxLeast       string            `enum:"off,kernel,full" default:"off" placeholder:"off|kernel|full" help:"Least level at which the tool host runs commands. A host below it is not ready."`
+	TokenSandboxLeast  string            `enum:"off,kernel,full" default:"kernel" placeholder:"off|kernel|full" help:"Least level at which anything of a run runs that is started with a token of --tokens; the tool host follows the stricter of this and its own. off: commands of such runs may be confined by nothing."`
 	SandboxPrivateHost []string          `placeholder:"HOST" help:"Host whose addresses are private that commands may reach if their run names it too, such as proxy.corp.example:8080; repeatable."`
 	ToolService        []string          `name:"tool-service" sep:"none" placeholder:"NAME=HOST:PORT" help:"Tool service whose tools all runs of the tool host have; ,trust=hints counts what it says of their effects, ,timeout=D bounds a call; repeatable."`
 	Quality            string            `enum:"always," default:"" placeholder:"always" help:"always: judge the work of all runs, whatever they ask for. Default: that of runs that ask for it."`
@@ -131,7 +132,7 @@ func (c *Cmd) Run(ctx context.Context, a *console.Console) (int, error) {
 	}
 	cfg := node.Config{
 		Data: data, SharedData: shared, NATS: c.NATS, Credentials: c.NATSCreds, Roles: c.Roles, Listen: c.Listen, Advertise: c.Advertise, Sync: c.Sync, CORS: c.CORS,
-		Scripts: c.Scripts, AllowTargets: c.AllowTarget, SandboxLeast: c.SandboxLeast, SandboxPrivateHosts: c.SandboxPrivateHost, Secrets: []string{c.Tokens, c.TLSKey},
+		Scripts: c.Scripts, AllowTargets: c.AllowTarget, SandboxLeast: c.SandboxLeast, TokenLeast: c.TokenSandboxLeast, SandboxPrivateHosts: c.SandboxPrivateHost, Secrets: []string{c.Tokens, c.TLSKey},
 		PeerConnections: c.PeerConnections, Drain: drain, Concurrency: c.Concurrency, Instance: c.Instance, Program: a.Version,
 		Executor: c.Executor, Target: c.Target, QualityAlways: c.Quality != "",
 		ModelEnv: a.Env, Catalogue: models, Metrics: c.Metrics, Logger: a.Log, Stderr: a.Err,
