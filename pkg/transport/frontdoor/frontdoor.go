@@ -17,8 +17,13 @@ import (
 	"time"
 )
 
-// patience bounds the handshake and the first bytes of a client.
-const patience = 10 * time.Second
+const (
+	// firstBytes bounds the wait for the first byte of a client: it has the connection to send a
+	// request.
+	firstBytes = 2 * time.Second
+	// patience bounds the handshake, and the bytes that name the protocol.
+	patience = 10 * time.Second
+)
 
 // Door distributes the connections of a listener.
 type Door struct {
@@ -27,6 +32,7 @@ type Door struct {
 	logger   *slog.Logger
 	grpc     *side
 	http     *side
+	first    time.Duration // firstBytes, or less in tests
 
 	ctx     context.Context //nolint:containedctx // ends the examination of new connections
 	stop    context.CancelFunc
@@ -44,7 +50,7 @@ func New(listener net.Listener, cfg *tls.Config, logger *slog.Logger) *Door {
 	ctx, stop := context.WithCancel(context.Background())
 	return &Door{
 		listener: listener, tls: cfg, logger: logger, ctx: ctx, stop: stop,
-		grpc: newSide(listener.Addr()), http: newSide(listener.Addr()),
+		grpc: newSide(listener.Addr()), http: newSide(listener.Addr()), first: firstBytes,
 	}
 }
 
@@ -103,16 +109,16 @@ func (d *Door) admit(raw net.Conn) {
 }
 
 func (d *Door) detect(raw net.Conn) (*side, net.Conn) {
-	if raw.SetDeadline(time.Now().Add(patience)) != nil {
+	if raw.SetDeadline(time.Now().Add(d.first)) != nil {
 		return nil, nil
-	}
-	if d.tls == nil {
-		return d.byPreface(raw)
 	}
 	first := newPeeked(raw)
-	switch begins, err := first.peek(1); {
-	case err != nil:
+	begins, err := first.peek(1)
+	switch {
+	case err != nil || raw.SetDeadline(time.Now().Add(patience)) != nil:
 		return nil, nil
+	case d.tls == nil:
+		return d.byPreface(first, raw)
 	case begins[0] != recordHandshake:
 		refusePlain(raw)
 		return nil, nil
@@ -128,13 +134,13 @@ func (d *Door) detect(raw net.Conn) (*side, net.Conn) {
 	case "http/1.1":
 		return d.http, conn
 	}
-	return d.byPreface(conn)
+	return d.byPreface(newPeeked(conn), conn)
 }
 
-// byPreface decides by the first bytes. No HTTP/1.1 method begins like the preface.
-func (d *Door) byPreface(conn net.Conn) (*side, net.Conn) {
+// byPreface decides by the first bytes of p, which reads from conn. No HTTP/1.1 method begins like
+// the preface.
+func (d *Door) byPreface(p *peekConn, conn net.Conn) (*side, net.Conn) {
 	const preface = "PRI "
-	p := newPeeked(conn)
 	for n := 1; n <= len(preface); n++ {
 		begins, err := p.peek(n)
 		if err != nil {

@@ -3,6 +3,7 @@ package frontdoor_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -20,6 +21,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/transport/frontdoor"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/tlsfiles"
 	"github.com/harnessmesh/harnessmesh/test/kit/certtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // open serves health over gRPC and hello over HTTP on one port.
@@ -148,4 +150,28 @@ func TestSilentClientDelaysNoOther(t *testing.T) {
 	}
 	checkGRPC(t, address, insecure.NewCredentials())
 	checkHTTP(t, "http://"+address, &http.Client{Transport: &http.Transport{}})
+}
+
+// TestClientsThatSendNothingAreClosed, with and without TLS.
+func TestClientsThatSendNothingAreClosed(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]*tls.Config{"plain": nil, "TLS": {}} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		door := frontdoor.New(l, cfg, slog.New(slog.DiscardHandler))
+		door.WaitFirst(50 * time.Millisecond)
+		door.Open()
+		t.Cleanup(door.Close)
+		silent, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = silent.Close() }()
+		_ = silent.SetReadDeadline(time.Now().Add(waittest.Patience))
+		if _, err := silent.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("%s: %v, want the end", name, err)
+		}
+	}
 }

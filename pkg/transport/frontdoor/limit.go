@@ -1,6 +1,7 @@
 package frontdoor
 
 import (
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -8,10 +9,12 @@ import (
 )
 
 // Limit returns a listener that closes each connection of a peer beyond most at the same
-// time. A peer is an IPv4 address, or the 64 bits of an IPv6 network. The first refusal of
-// a peer is logged, until it has no connection.
+// time. A peer is a user of this machine at an address of loopback, whose sockets the kernel
+// names (Linux), and elsewhere an IPv4 address or the 64 bits of an IPv6 network. Connections
+// over loopback whose user is not known count together. The first refusal of a peer is logged,
+// until it has no connection.
 func Limit(listener net.Listener, most int, logger *slog.Logger) net.Listener {
-	return &limiter{Listener: listener, most: most, logger: logger, peers: map[netip.Prefix]*peer{}}
+	return &limiter{Listener: listener, most: most, logger: logger, peers: map[origin]*peer{}}
 }
 
 type limiter struct {
@@ -20,7 +23,7 @@ type limiter struct {
 	logger *slog.Logger
 
 	mu    sync.Mutex
-	peers map[netip.Prefix]*peer
+	peers map[origin]*peer
 }
 
 // peer counts the connections of a peer.
@@ -36,7 +39,7 @@ func (l *limiter) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		from, known := peerOf(conn.RemoteAddr())
+		from, known := originOf(conn)
 		switch {
 		case !known:
 			return conn, nil
@@ -48,7 +51,7 @@ func (l *limiter) Accept() (net.Conn, error) {
 }
 
 // enter counts a connection, unless the peer has too many.
-func (l *limiter) enter(from netip.Prefix) bool {
+func (l *limiter) enter(from origin) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.peers[from]
@@ -67,7 +70,7 @@ func (l *limiter) enter(from netip.Prefix) bool {
 	return false
 }
 
-func (l *limiter) leave(from netip.Prefix) {
+func (l *limiter) leave(from origin) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p := l.peers[from]; p.open > 1 {
@@ -75,6 +78,45 @@ func (l *limiter) leave(from netip.Prefix) {
 	} else {
 		delete(l.peers, from)
 	}
+}
+
+// origin is what counts as a peer.
+type origin struct {
+	network netip.Prefix
+	// user is the user id and 1; 0: not known.
+	user uint64
+}
+
+// String returns the origin for logs.
+func (o origin) String() string {
+	if o.user == 0 {
+		return o.network.String()
+	}
+	return fmt.Sprintf("user %d at loopback", o.user-1)
+}
+
+// originOf returns whose connection it is. A user counts once, at whichever address of loopback.
+func originOf(conn net.Conn) (origin, bool) {
+	network, known := peerOf(conn.RemoteAddr())
+	remote, ok := addressOf(conn.RemoteAddr())
+	if !ok || !remote.Addr().IsLoopback() {
+		return origin{network: network}, known
+	}
+	if local, ok := addressOf(conn.LocalAddr()); ok {
+		if uid, err := ownerOf(remote, local); err == nil {
+			return origin{user: uint64(uid) + 1}, true
+		}
+	}
+	return origin{network: network}, known
+}
+
+func addressOf(address net.Addr) (netip.AddrPort, bool) {
+	tcp, ok := address.(*net.TCPAddr)
+	if !ok {
+		return netip.AddrPort{}, false
+	}
+	at := tcp.AddrPort()
+	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()), true
 }
 
 // peerOf returns the network that counts as a peer.

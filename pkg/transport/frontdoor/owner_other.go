@@ -1,0 +1,11 @@
+//go:build !linux
+
+package frontdoor
+
+import (
+	"errors"
+	"net/netip"
+)
+
+// ownerOf is for Linux only.
+func ownerOf(_, _ netip.AddrPort) (uid uint32, err error) { return 0, errors.ErrUnsupported }
