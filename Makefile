@@ -49,7 +49,7 @@ build: ## Build bin/harness
 .PHONY: test
 test: ## Run the Go tests, for four minutes on two cores
 	@echo "go test: on two cores five minutes, and four more the first time for compiling"
-	@$(GO) test -vet=off -p 3 -parallel 6 -skip '$(SYSTEM)' $(TESTFLAGS) $(or $(PKGS),$(TESTED))
+	@$(GO) test -vet=off -p 4 -parallel 6 -skip '$(SYSTEM)' $(TESTFLAGS) $(or $(PKGS),$(TESTED))
 
 .PHONY: test-short
 test-short: ## Run the quick Go tests: no servers, no built programs
