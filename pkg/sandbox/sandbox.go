@@ -44,7 +44,7 @@ func Parse(name string) (harnessv1.SandboxLevel, error) {
 	return Auto, fmt.Errorf("unknown level %q: expected auto, full, kernel or off", name)
 }
 
-// Least is the level below which nothing runs, and who demands it.
+// Least is the level below which nothing runs, and its source.
 type Least struct {
 	Level harnessv1.SandboxLevel
 	// OfRun: the run demands it, which was started with a token, and the operator of the tool
@@ -59,7 +59,7 @@ func LeastOf(host *harnessv1.SandboxSupport, c *harnessv1.SandboxConfig) Least {
 	return Least{Level: of, OfRun: of > max(host.GetLeast(), Off)}
 }
 
-// Demander returns who demands the level, for errors.
+// Demander returns the operator that demands the level, for errors.
 func (l Least) Demander() string {
 	if l.OfRun {
 		return "the operator of the gateway, for runs that are started with a token,"

@@ -79,11 +79,11 @@ func TestTheStricterLeastHolds(t *testing.T) {
 					strictest := max(operator, run, sandbox.Off)
 					switch possible := reached >= strictest || strictest == sandbox.Off; {
 					case err == nil && (level < strictest || level > max(reached, sandbox.Off)):
-						t.Errorf("host %s of %s, run %s, wants %s: runs at %s", sandbox.Name(reached), sandbox.Name(operator), sandbox.Name(run), sandbox.Name(wanted), sandbox.Name(level))
+						t.Errorf("host %s of %s, run %s, level %s: runs at %s", sandbox.Name(reached), sandbox.Name(operator), sandbox.Name(run), sandbox.Name(wanted), sandbox.Name(level))
 					case err != nil && possible && wanted == sandbox.Auto:
 						t.Errorf("host %s of %s, run %s: %v", sandbox.Name(reached), sandbox.Name(operator), sandbox.Name(run), err)
 					case err != nil && run > max(operator, sandbox.Off) && wanted <= sandbox.Off && !strings.Contains(err.Error(), "started with a token"):
-						t.Errorf("the error does not name who demands it: %v", err)
+						t.Errorf("the error does not name the operator of the gateway: %v", err)
 					}
 				}
 			}

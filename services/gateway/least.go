@@ -7,7 +7,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 )
 
-// Starter is who starts a run, as far as its confinement depends on it.
+// Starter is the kind of caller that starts a run, as far as its confinement depends on it.
 type Starter uint8
 
 // Starters.
@@ -22,8 +22,8 @@ const (
 	FreeToken
 )
 
-// Least returns the level below which nothing of a run may run, by its starter and by what the
-// operator of the gateway demands of runs that are started with a token; Auto: the gateway
+// Least returns the level below which nothing of a run may run, by its starter and by the
+// level that the operator of the gateway demands of runs that are started with a token; Auto: the gateway
 // demands nothing.
 func Least(s Starter, operator harnessv1.SandboxLevel, spec *harnessv1.RunSpec) harnessv1.SandboxLevel {
 	switch {

@@ -27,7 +27,7 @@ import (
 
 const (
 	rootedToken    = "token-with-a-folder-0"
-	notAskedToken  = "token-without-approve"
+	boundToken     = "token-without-approve"
 	unboundedToken = "token-without-a-bound"
 )
 
@@ -54,7 +54,7 @@ var outOfTheSandbox = map[string]func(*harnessv1.RunSpec){
 func TestSystemRunsOfTokensStayConfined(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{Without: meshtest.Roles})
-	tokens := m.Write("tokens", fmt.Sprintf("%s * roots=%s\n%s * may=commands,scripts,hooks\n%s\n", rootedToken, scripts, notAskedToken, unboundedToken))
+	tokens := m.Write("tokens", fmt.Sprintf("%s * roots=%s\n%s * may=commands,scripts,hooks\n%s\n", rootedToken, scripts, boundToken, unboundedToken))
 	for _, role := range []string{"repair", "turn", "stopdecision", "compaction", "inference"} {
 		m.Start(role)
 	}
@@ -139,7 +139,7 @@ func TestSystemRunsOfTokensStayConfined(t *testing.T) {
 		return resp.StatusCode, string(text)
 	}
 
-	for i, token := range []string{rootedToken, notAskedToken} {
+	for i, token := range []string{rootedToken, boundToken} {
 		// What leaves the sandbox is refused, and named.
 		for field, leave := range outOfTheSandbox {
 			s := spec("refused")
@@ -161,7 +161,7 @@ func TestSystemRunsOfTokensStayConfined(t *testing.T) {
 		if code, text := post(token, fmt.Sprintf(body, newWorkspace(t))); code != http.StatusForbidden || !strings.Contains(text, "sandbox.level") {
 			t.Errorf("%s over HTTP: %d %s", token, code, text)
 		}
-		// What does not say so stays within.
+		// A run that names none of them stays within.
 		run := fmt.Sprintf("by-grpc-%d", i)
 		if _, err := client.StartRun(with(token), &harnessv1.StartRunRequest{RunId: run, Spec: spec(run)}); err != nil {
 			t.Fatal(err)
@@ -187,7 +187,7 @@ func TestSystemRunsOfTokensStayConfined(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(outside, run)); err == nil {
 			t.Errorf("%s left the sandbox", run)
 		}
-		// Auto that ends below what the operator demands is refused at the start.
+		// Auto that ends below the level of the operator is refused at the start.
 		_, err := grpcOf("gateway-2").StartRun(with(token), &harnessv1.StartRunRequest{Spec: spec("below")})
 		if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "reaches only kernel") || !strings.Contains(err.Error(), "started with a token") {
 			t.Errorf("%s below the least: %v", token, err)
@@ -199,7 +199,7 @@ func TestSystemRunsOfTokensStayConfined(t *testing.T) {
 			t.Errorf("%s at a gateway that demands nothing: %v", token, err)
 		}
 	}
-	// A token with the right leaves the sandbox by saying so, and not otherwise.
+	// A token with the right leaves the sandbox by naming that, and not otherwise.
 	if _, err := client.StartRun(with(unboundedToken), &harnessv1.StartRunRequest{RunId: "stays", Spec: spec("stays")}); err != nil {
 		t.Fatal(err)
 	}

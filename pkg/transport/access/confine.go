@@ -78,7 +78,7 @@ func Approves(ctx context.Context) bool {
 }
 
 // Token reports whether the caller has a token of the tokens file, and whether its runs may leave
-// the sandbox if their requests say so.
+// the sandbox if their requests name that.
 func Token(ctx context.Context) (token, leaves bool) {
 	header := metadata.ValueFromIncomingContext(ctx, tokenKey)
 	return len(header) > 0, len(header) == 1 && header[0] == tokenLeaves

@@ -75,12 +75,12 @@ func TestOwnerOfASocket(t *testing.T) {
 	}
 }
 
-// TestSystemAnotherUserLocksNobodyOut: another user opens 1,500 connections that send nothing, of
-// which as many as the limit stay open, and this user connects. Needs root, which is another user
-// for nobody.
-func TestSystemAnotherUserLocksNobodyOut(t *testing.T) {
+// TestSystemAnotherUserTakesNoPlaces: another user opens 1,500 connections that send nothing, of
+// which as many as the limit stay open, and this user connects. It needs root, which starts
+// a process of another user.
+func TestSystemAnotherUserTakesNoPlaces(t *testing.T) {
 	t.Parallel()
-	const most, flood, nobody = 1024, 1500, 65534
+	const most, flood, otherUser = 1024, 1500, 65534
 	if os.Getuid() != 0 {
 		t.Skip("needs root to start a process of another user; TestOwnerOfASocket runs as every user")
 	}
@@ -108,7 +108,7 @@ func TestSystemAnotherUserLocksNobodyOut(t *testing.T) {
 	})
 	other := exec.CommandContext(t.Context(), "/proc/self/exe")
 	other.Env = []string{fmt.Sprintf("%s=%d %s", opensConnections, flood, inner.Addr())}
-	other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: otherUser, Gid: otherUser}}
 	stdin, err := other.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

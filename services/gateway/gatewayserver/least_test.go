@@ -57,7 +57,7 @@ func TestLeastOfARunIsStored(t *testing.T) {
 		first, err := b.log.Read(b.ctx, name, sequence)
 		b.must(err)
 		if got := first.Record.GetStep().GetRepairTrigger().GetSpec().GetConfig().GetSandbox().GetLeast(); got != c.want || asked != c.want {
-			t.Errorf("%s: stored %s, the tool host was asked with %s, want %s", run, sandbox.Name(got), sandbox.Name(asked), sandbox.Name(c.want))
+			t.Errorf("%s: stored %s, the tool host received %s, want %s", run, sandbox.Name(got), sandbox.Name(asked), sandbox.Name(c.want))
 		}
 	}
 }
