@@ -134,7 +134,9 @@ func (n *Node) openKeys(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--key-file: %w", err)
 	}
-	where := fmt.Sprintf("the key of the gateway, which is in %s: on its machine `harness` and the clients find it, others send its content (curl -H \"Authorization: Bearer $(cat %s)\")", n.keys.file, n.keys.file)
+	// Every user of the machine reads the refusal, so it names no path.
+	where := "the key of the gateway, which is in the file " + KeyFile + " of its data directory, or in that of --key-file: on its machine `harness` and the clients find it, " +
+		"others send its content (docs/security.md)"
 	accepted := access.Key(key, where)
 	if plan.socket {
 		n.keys.socket = accepted
