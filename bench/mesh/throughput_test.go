@@ -93,9 +93,6 @@ func BenchmarkThroughput(b *testing.B) {
 			})
 			provisionFloor(m, bus.replicas, benchTakeover)
 			lasts := *measure
-			if testing.Short() {
-				lasts /= 2 // no figure counts
-			}
 			if bus.always {
 				lasts *= 5 // a turn of 64 runs that flush each record takes a second on a slow disk
 			}
