@@ -87,6 +87,7 @@ func program(t testing.TB, name, tags string) string {
 
 // host is a running host.
 type host struct {
+	pid     int
 	jobs    *json.Encoder
 	results *json.Decoder
 }
@@ -141,7 +142,7 @@ func startHost(t testing.TB, user, tags string) *host {
 		}
 		cancel()
 	})
-	return &host{jobs: json.NewEncoder(stdin), results: json.NewDecoder(stdout)}
+	return &host{pid: cmd.Process.Pid, jobs: json.NewEncoder(stdin), results: json.NewDecoder(stdout)}
 }
 
 func copyProgram(t testing.TB, from, to string) {

@@ -174,11 +174,23 @@ func (a *attempt) command(line string) (string, error) {
 		return "", err
 	}
 	a.edit(&made)
+	if a.job.Processes > 0 {
+		made.Plan.Bounds.Tasks = int(a.job.Processes)
+	}
+	ctx := context.Background()
+	if a.job.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, a.job.Timeout)
+		defer cancel()
+	}
 	var output bytes.Buffer
-	exit, err := process.Run(context.Background(), process.Command{
-		Line: line, Dir: a.target.Workspace, Environ: made.Environ, Plan: made.Plan, Mark: a.target.Mark, Output: &output,
+	exit, err := process.Run(ctx, process.Command{
+		Line: line, Dir: a.target.Workspace, Environ: made.Environ, Plan: made.Plan, Mark: a.target.Mark, Output: bounded{&output},
 	})
 	if a.result.Code = exit.Code; a.job.Line != "" && err == nil && exit.Error == "" {
+		if a.result.Ended = exit.Exceeded; exit.Stopped {
+			a.result.Ended = "stopped"
+		}
 		return output.String(), nil
 	}
 	if err == nil && (exit.Error != "" || exit.Exceeded != "" || exit.Code != 0) {
@@ -305,4 +317,17 @@ func (a *attempt) observe(output string) error {
 		a.result.Ways[w.Name] = job.Outcome{Open: open, Error: text}
 	}
 	return nil
+}
+
+// maxOutput bounds what is kept of an output.
+const maxOutput = 1 << 20
+
+// bounded keeps the beginning of an output.
+type bounded struct{ to *bytes.Buffer }
+
+func (b bounded) Write(p []byte) (int, error) {
+	if b.to.Len() < maxOutput {
+		return b.to.Write(p)
+	}
+	return len(p), nil
 }

@@ -1,6 +1,8 @@
 // Package job has what the test of the sandbox and its host say to each other.
 package job
 
+import "time"
+
 // Job asks the host to try ways.
 type Job struct {
 	// Level is off, kernel or full.
@@ -29,6 +31,9 @@ type Job struct {
 	Quick bool
 	// Line is a command line to run instead of trying ways; empty: none.
 	Line string
+	// Timeout ends the command line, 0: nothing does. Processes is its bound, 0: the default.
+	Timeout   time.Duration
+	Processes uint32
 	// Ways are the names of those to try; empty: all.
 	Ways []string
 }
@@ -48,6 +53,8 @@ type Result struct {
 	// Output is that of the command line of the job, Code its exit code.
 	Output string
 	Code   int
+	// Ended has why the command line was killed; empty: it was not.
+	Ended string
 	// Error is why the job failed.
 	Error string
 }

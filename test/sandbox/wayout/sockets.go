@@ -237,6 +237,15 @@ var bounds = []Way{
 		time.Sleep(excess)
 		return nil
 	}},
+	{Name: "start more than limits.processes before they are counted", Alone: true, Try: func(*Target) error {
+		for range Processes + Processes + Processes/2 { // the kernel's bound is a little higher
+			if err := exec.Command("/bin/sleep", "60").Start(); err != nil {
+				return err
+			}
+		}
+		time.Sleep(excess) // where the bound is wide, they are counted
+		return nil
+	}},
 	{Name: "use more than limits.memory_bytes", Alone: true, Try: func(*Target) error {
 		memory := make([]byte, MemoryBytes+MemoryBytes/2)
 		for i := 0; i < len(memory); i += 1 << 12 {

@@ -86,14 +86,20 @@ func (s *setup) place() (b Begun) {
 	if s.status == nil {
 		return b
 	}
+	if s.released != nil {
+		<-s.released
+	} else {
+		s.read()
+	}
+	b.PID, b.Network = s.made.PID, s.made.Network
+	return b
+}
+
+// read reads what bubblewrap has made: the first line of the status.
+func (s *setup) read() {
 	s.written = bufio.NewReader(s.status)
 	line, err := s.written.ReadBytes('\n')
-	var made struct {
-		PID     int    `json:"child-pid"`
-		Network uint64 `json:"net-namespace"`
+	if err != nil || json.Unmarshal(line, &s.made) != nil {
+		s.made.PID, s.made.Network = 0, 0
 	}
-	if err == nil && json.Unmarshal(line, &made) == nil {
-		b.PID, b.Network = made.PID, made.Network
-	}
-	return b
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
@@ -25,6 +26,21 @@ type setup struct {
 	// line of the status; written has the rest then.
 	begin   *announcement
 	written *bufio.Reader
+	// group bounds the processes of the command; nil: no control group does.
+	group *group
+	// tasks is the bound of the user's processes for the command, 0 for none; ownTasks is that of
+	// this process.
+	tasks    uint64
+	ownTasks unix.Rlimit
+	// waits and release are the ends of a pipe for which bubblewrap waits until the processes of
+	// the command are bounded. released is closed after that, or when it has failed; nil: it does
+	// not wait. made is what bubblewrap has made.
+	waits, release int
+	released       chan struct{}
+	made           struct {
+		PID     int    `json:"child-pid"`
+		Network uint64 `json:"net-namespace"`
+	}
 	// failed reports that nothing was started because a step failed.
 	failed bool
 }
@@ -36,13 +52,19 @@ func (s *setup) confine(argv []string) ([]string, error) {
 	if p == nil {
 		return argv, nil
 	}
-	steps := []func() error{p.join, p.limit, noNewPrivileges, s.filter, p.landlock, p.capabilities}
+	s.group = openGroup(p.Bounds)
+	steps := []func() error{p.join, p.limit, s.count, noNewPrivileges, s.filter, p.landlock, p.capabilities}
 	if len(p.Bwrap) > 0 {
 		steps = append(steps, s.open)
 		if p.Listen != "" {
 			argv = append([]string{entryPath, entryName, p.Listen}, argv...)
 		}
-		argv = append(append(p.Bwrap[:len(p.Bwrap):len(p.Bwrap)], "--seccomp", "3", "--json-status-fd", "4", "--"), argv...)
+		command := argv
+		argv = append(p.Bwrap[:len(p.Bwrap):len(p.Bwrap)], "--seccomp", "3", "--json-status-fd", "4")
+		if p.countable() {
+			argv = append(argv, "--block-fd", strconv.Itoa(blockFD))
+		}
+		argv = append(append(argv, "--"), command...)
 	} else {
 		steps = append(steps, func() error { return install(s.calls) })
 	}
@@ -88,6 +110,9 @@ func (s *setup) open() error {
 func (s *setup) entered() bool {
 	if len(s.files) == 0 {
 		return true
+	}
+	if s.released != nil {
+		<-s.released
 	}
 	var rest io.Reader = s.status
 	if s.written != nil {

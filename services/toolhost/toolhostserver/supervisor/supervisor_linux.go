@@ -69,12 +69,19 @@ func supervise(line string, report *os.File, announced bool) Exit {
 	}
 	set := &setup{plan: plan, begin: begin}
 	pid, err := startShell(line, set)
+	set.counted(pid)
+	set.group.leave()
+	defer set.group.remove()
 	if err != nil {
 		return Exit{Unconfined: set.failed, Error: err.Error()}
 	}
+	set.bound(pid)
 	begin.send(report, set)
 	exit := watch(pid, children, gone, plan.bounds().exceeded())
-	left := killDescendants()
+	if why := set.group.exceeded(plan.bounds()); why != "" && exit.Code != 0 && !exit.Stopped {
+		exit = Exit{Code: 128 + int(unix.SIGKILL), Signal: int(unix.SIGKILL), Exceeded: why}
+	}
+	left := set.killDescendants(!exit.Stopped && exit.Exceeded == "")
 	begin.wait()
 	if exit.Stopped || exit.Exceeded != "" {
 		return exit
@@ -110,6 +117,13 @@ func (p *Plan) bounds() *Bounds {
 // thread cannot do, its children cannot do; the other threads of the supervisor can. The
 // shell dies with its thread (Pdeathsig), so the thread stays until the process ends.
 func startShell(line string, set *setup) (pid int, err error) {
+	if set.plan != nil && !without("first for memory") {
+		// Where memory runs out, the kernel kills commands before anything else.
+		const score = "/proc/self/oom_score_adj"
+		before, _ := os.ReadFile(score)
+		_ = put(score, "1000")
+		defer func() { _ = put(score, strings.TrimSpace(string(before))) }()
+	}
 	started := make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
@@ -136,7 +150,11 @@ func (s *setup) fork(line string) (int, error) {
 		s.failed = true
 		return 0, err
 	}
-	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: os.Environ(), Files: append([]uintptr{0, 1, 2}, s.begin.files(s.files)...), Sys: sys})
+	files, err := s.blocked(s.begin.files(s.files))
+	if err != nil {
+		return 0, err
+	}
+	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: os.Environ(), Files: append([]uintptr{0, 1, 2}, files...), Sys: sys})
 	s.failed = err != nil && len(s.files) > 0
 	for _, fd := range s.files {
 		_ = unix.Close(int(fd))
@@ -212,10 +230,28 @@ func watch(shell int, children <-chan os.Signal, gone <-chan struct{}, exceeded 
 }
 
 // killDescendants kills all descendants of this process, reaps them, and returns their
-// names by pid.
-func killDescendants() map[int]string {
+// names by pid, if they are wanted, which reads all of them first.
+func (s *setup) killDescendants(named bool) map[int]string {
 	killed := make(map[int]string)
-	for reap() {
+	if !reap() {
+		return killed
+	}
+	if named {
+		for _, p := range descendants(os.Getpid()) {
+			if unix.Kill(p.PID, unix.SIGSTOP) == nil {
+				killed[p.PID] = p.Name
+			}
+		}
+	}
+	if s.killFirst() {
+		reapFor(dyingTogether)
+	}
+	for round := 0; reap(); round++ {
+		if s.group != nil && round < groupRounds {
+			s.group.kill()
+			reapFor(dying)
+			continue
+		}
 		frozen := Freeze(func() []Process { return descendants(os.Getpid()) })
 		for pid, name := range frozen {
 			_ = unix.Kill(pid, unix.SIGKILL)
@@ -226,9 +262,43 @@ func killDescendants() map[int]string {
 	return killed
 }
 
+// killFirst kills the first process of the command's namespace of processes, and with it all in
+// the namespace, however many there are and whatever they start. It reports whether it found it.
+func (s *setup) killFirst() (killed bool) {
+	if s.plan == nil || len(s.plan.Bwrap) == 0 || without("first process") {
+		return false
+	}
+	own, _ := childrenOf(os.Getpid())
+	for _, child := range own {
+		below, _ := childrenOf(child)
+		for _, pid := range append(below, child) {
+			if first(pid) {
+				killed = unix.Kill(pid, unix.SIGKILL) == nil || killed
+			}
+		}
+	}
+	return killed
+}
+
+// first reports whether a process is the first of a namespace of processes below this one.
+func first(pid int) bool {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	_, ids, _ := strings.Cut(string(text), "\nNSpid:")
+	ids, _, _ = strings.Cut(ids, "\n")
+	fields := strings.Fields(ids)
+	return len(fields) > 1 && fields[len(fields)-1] == "1"
+}
+
 // dying is how long the killed may take to die before the process table is read again, which
 // takes longer than their death where many processes are alive.
 const dying = 20 * time.Millisecond
+
+// dyingTogether is the same for all processes of a namespace, and groupRounds how often those of
+// a control group are killed before the process table is read.
+const (
+	dyingTogether = 300 * time.Millisecond
+	groupRounds   = 10
+)
 
 // reapFor reaps dead children until none is left, at most for d.
 func reapFor(d time.Duration) {

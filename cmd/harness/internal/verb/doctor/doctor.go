@@ -24,6 +24,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/supervisor"
 )
 
 // Cmd examines a mesh through its bus, and a machine without one for runs in one
@@ -61,12 +62,20 @@ type sandboxRow struct {
 	Level       string `json:"level"`
 	LandlockABI uint32 `json:"landlock_abi"`
 	Reason      string `json:"reason,omitempty"`
+	// Processes and Memory are what bounds those of a command; empty at the level off.
+	Processes string `json:"processes,omitempty"`
+	Memory    string `json:"memory,omitempty"`
 }
 
 // examineSandbox tries how far commands can be confined on this machine.
 func examineSandbox(ctx context.Context) sandboxRow {
 	s := command.Probe(ctx)
-	return sandboxRow{Level: sandbox.Name(s.GetLevel()), LandlockABI: s.GetLandlockAbi(), Reason: s.GetReason()}
+	row := sandboxRow{Level: sandbox.Name(s.GetLevel()), LandlockABI: s.GetLandlockAbi(), Reason: s.GetReason()}
+	if s.GetLevel() > sandbox.Off {
+		held := supervisor.HeldBy(s.GetLevel() == sandbox.Full)
+		row.Processes, row.Memory = held.Processes, held.Memory
+	}
+	return row
 }
 
 // text describes the sandbox in one line.
@@ -77,6 +86,9 @@ func (r sandboxRow) text() string {
 	}
 	if r.Reason != "" {
 		line += "; " + r.Reason
+	}
+	if r.Processes != "" {
+		line += "; processes: " + r.Processes + "; memory: " + r.Memory
 	}
 	return line
 }

@@ -22,8 +22,12 @@ const (
 	// MarkVariable is the environment variable with a command's mark, which all its
 	// processes inherit.
 	MarkVariable = "HARNESS_CALL"
-	// killTimeout is how long a supervisor may take to kill all processes. After that
-	// the host kills the supervisor and every process with the command's mark.
+	// stopTimeout is how long a supervisor may take to kill all processes. After that
+	// the host kills the supervisor and, for leftTimeout, every process with the command's
+	// mark. With drainTimeout a call ends within 2 s after its timeout.
+	stopTimeout = time.Second
+	leftTimeout = 300 * time.Millisecond
+	// killTimeout bounds both for what an earlier host left behind.
 	killTimeout = 5 * time.Second
 	// drainTimeout is how long output is read after all processes are dead. It covers
 	// the rest in the pipe.

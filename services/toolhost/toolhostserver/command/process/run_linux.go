@@ -74,7 +74,7 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 		_ = lifeline.Close()
 		select {
 		case <-reported:
-		case <-time.After(killTimeout):
+		case <-time.After(stopTimeout):
 		}
 	}
 	// It has reported and has nothing more to do, or it does not respond.
@@ -86,7 +86,7 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 	err = json.Unmarshal(reportText, &exit)
 	if err != nil {
 		err = fmt.Errorf("the supervisor was killed before it could report: %w", err)
-		if left := killMarked(func(mark string) bool { return mark == c.Mark }, killTimeout); left > 0 {
+		if left := killMarked(func(mark string) bool { return mark == c.Mark }, leftTimeout); left > 0 {
 			err = errors.Join(err, fmt.Errorf("%d processes could not be killed", left))
 		}
 	}
