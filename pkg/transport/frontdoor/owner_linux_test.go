@@ -60,7 +60,7 @@ func TestOwnerOfASocket(t *testing.T) {
 		}
 		defer func() { _ = server.Close() }()
 		o, known := originOf(server)
-		if want := (origin{user: uint64(os.Getuid()) + 1}); !known || o != want { //nolint:gosec // a user id
+		if want := (origin{user: uint64(os.Getuid()) + 1}); !known || o != want {
 			t.Errorf("%s: got %v, %v, want %v", address, o, known, want)
 		}
 		if err := client.Close(); err != nil {

@@ -19,6 +19,8 @@ func TestFlagsOfTheKeyThatContradictAreRefused(t *testing.T) {
 	}{
 		{"--key-file and --open-loopback are mutually exclusive", []string{"--key-file", "key", "--open-loopback"}},
 		{"--allow-target: only for the gateway", []string{"--allow-target", "h:1", "--roles", "turn", "--nats", "nats://127.0.0.1:1"}},
+		{"--token-sandbox-least: only for the gateway", []string{"--token-sandbox-least", "full", "--roles", "turn", "--nats", "nats://127.0.0.1:1"}},
+		{"--token-sandbox-least: missing --tokens", []string{"--token-sandbox-least", "off"}},
 		{`--allow-target: "h" is not HOST:PORT`, []string{"--allow-target", "h"}},
 		{"--target-ca: ", []string{"--target-ca", "nowhere"}},
 		{"--key-file: only for the gateway", []string{"--key-file", "key", "--roles", "turn", "--nats", "nats://127.0.0.1:1"}},
