@@ -19,7 +19,12 @@ var windows = []struct {
 
 // TestEachRequest plays both kinds of work in each window and checks each request. Without
 // strategies for results a run lives from summaries alone.
-func TestEachRequest(t *testing.T) { eachRequest(t, 70) }
+func TestEachRequest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays long runs")
+	}
+	eachRequest(t, 70)
+}
 
 // TestSystemEachRequest plays 200 turns of work instead of 70.
 func TestSystemEachRequest(t *testing.T) { eachRequest(t, 200) }

@@ -107,6 +107,9 @@ func (k *thinker) answer(sent []*harnessv1.Message, m *harnessv1.Message) {
 // from then on each request has that of the answer before it and all that the request before
 // it had.
 func TestThinking(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays long runs")
+	}
 	for _, kind := range []string{"coding", "research"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -28,6 +28,9 @@ var ordinary = map[string]string{
 // TestFoldersKeepSetGroupID: what sets the bit of folders works at each level as outside, and
 // files do not get it.
 func TestFoldersKeepSetGroupID(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
 	t.Parallel()
 	abi, full := levels(t)
 	var hosts sync.WaitGroup
@@ -53,6 +56,9 @@ func TestFoldersKeepSetGroupID(t *testing.T) {
 // TestNoListenerRefusesSetGroupID: where no listener can decide, folders do not get the bit
 // either.
 func TestNoListenerRefusesSetGroupID(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
 	t.Parallel()
 	abi, full := levels(t)
 	for _, user := range usersHere() {
