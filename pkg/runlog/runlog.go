@@ -75,7 +75,8 @@ import (
 //     of definitions: it would permit calls that these deny. Calls that tool hosts hold: it would
 //     send them to another host, and their ends would be unknown.
 //   - 18: least levels of runs that were started with a token. A program that reads only schema 17
-//     would run their commands below it.
+//     would run their commands below it. Folders of workspaces: it would follow links that other runs
+//     have put in their paths.
 const Schema = 18
 
 // Everything, as the through of Erase, erases records and items of any sequence. It

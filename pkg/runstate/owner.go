@@ -38,6 +38,7 @@ type DefinitionFields interface {
 	GetFallbackModels() []string
 	GetReasoning() *harnessv1.ReasoningConfig
 	GetWorkspace() string
+	GetFolder() *harnessv1.WorkspaceFolder
 	GetGoal() *harnessv1.Content
 	GetGoalPreview() string
 	GetCreateTime() *timestamppb.Timestamp

@@ -71,7 +71,7 @@ func FirstStep(run runlog.Run, s *harnessv1.Snapshot, started *harnessv1.RepairT
 ) *harnessv1.Step {
 	step := runstate.FirstStep(workflow.Repair, Spec(started.GetSpec(), s, def, c, goal), tools, s.GetStartedBy(), now)
 	inheritSettings(step.GetRepairTrigger(), started)
-	step.GetRepairTrigger().Parent = ParentOf(run, s, c)
+	step.GetRepairTrigger().Parent, step.GetRepairTrigger().Folder = ParentOf(run, s, c), proto.CloneOf(s.GetFolder())
 	runstate.ShareGrants(step.GetSnapshot(), s)
 	return step
 }

@@ -121,7 +121,7 @@ func drain(t *testing.T, s *harnessv1.Snapshot, items ...*harnessv1.InboxItem) *
 		Step: &harnessv1.Step{Snapshot: s, Message: &harnessv1.Step_RepairTrigger{RepairTrigger: &harnessv1.RepairTrigger{
 			Cause: harnessv1.TriggerCause_TRIGGER_CAUSE_WAKE,
 		}}},
-		Observed: []*harnessv1.Observation{{Key: repair.NeedInbox, Value: &harnessv1.Observation_Inbox{Inbox: batch}}},
+		Observed: []*harnessv1.Observation{{Key: repair.NeedFolder, Value: &harnessv1.Observation_Environment{Environment: &harnessv1.Environment{Folder: s.GetFolder()}}}, {Key: repair.NeedInbox, Value: &harnessv1.Observation_Inbox{Inbox: batch}}},
 	})
 }
 

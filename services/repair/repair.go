@@ -42,8 +42,10 @@ const Name = workflow.Repair
 const (
 	NeedInbox       = "inbox"
 	NeedEnvironment = "environment"
-	NeedContext     = "context:" // followed by the name of a context provider
-	NeedText        = "text:"    // followed by the digest of a blob of the run
+	// NeedFolder is the environment with nothing but the folder, when a message comes to the run.
+	NeedFolder  = "folder"
+	NeedContext = "context:" // followed by the name of a context provider
+	NeedText    = "text:"    // followed by the digest of a blob of the run
 	// NeedConversation is the conversation of the run, which is passed to DecideWith.
 	NeedConversation = "conversation"
 	// NeedParent is the parent of a child that starts.
@@ -219,6 +221,9 @@ func (d *decision) decide() error {
 		return err
 	}
 	tree.Inherit(d.s)
+	if err := d.seeFolder(); err != nil {
+		return err
+	}
 	if d.resumed == causeMessage && d.interrupt == nil && d.cancel == nil {
 		if err := d.endWaits(); err != nil {
 			return err

@@ -41,6 +41,7 @@ func nothing() []*harnessv1.Observation {
 	return []*harnessv1.Observation{
 		{Key: repair.NeedInbox, Value: &harnessv1.Observation_Inbox{Inbox: &harnessv1.InboxBatch{}}},
 		{Key: repair.NeedEnvironment, Value: &harnessv1.Observation_Environment{Environment: &harnessv1.Environment{
+			Folder:           &harnessv1.WorkspaceFolder{Path: "/w", Device: 1, Inode: 2, Boot: "b"},
 			WorkingDirectory: "/w", Platform: "linux/amd64", Listing: "a.go\n",
 			InstructionFiles: []*harnessv1.InstructionFile{{Path: "AGENTS.md", Content: "Use tabs.", Digest: "d1"}},
 		}}},

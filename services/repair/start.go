@@ -56,6 +56,8 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 			d.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, "No worktree could be made: "+made.GetProblem())
 		}
 	}
+	s.Folder = environment.GetFolder()
+	s.Workspace = cmp.Or(s.GetFolder().GetPath(), s.GetWorkspace())
 	setFactor(s)
 	s.Reasoning = proto.CloneOf(spec.GetAgent().GetReasoning())
 	s.Autonomous, s.Mode = spec.GetAgent().GetAutonomous(), spec.GetAgent().GetMode()

@@ -93,6 +93,9 @@ func Entitlements(ctx context.Context) []string {
 	return strings.Split(header[0], ",")
 }
 
+// Roots returns the folders that the line of the caller's token names; nil: it is for all.
+func Roots(ctx context.Context) []string { return of(ctx).Roots }
+
 // Tier returns the tier of the line of the caller's token; empty: the default one.
 func Tier(ctx context.Context) string {
 	header := metadata.ValueFromIncomingContext(ctx, tierKey)

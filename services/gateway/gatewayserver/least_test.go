@@ -17,9 +17,9 @@ import (
 func TestLeastOfARunIsStored(t *testing.T) {
 	var asked harnessv1.SandboxLevel
 	b := newBed(t, func(c *gatewayserver.Config) {
-		c.Workspaces = func(_ context.Context, _ string, box *harnessv1.SandboxConfig) (*harnessv1.SandboxProblem, error) {
-			asked = box.GetLeast()
-			return nil, nil
+		c.Workspaces = func(_ context.Context, r *harnessv1.DescribeWorkspaceRequest) (*harnessv1.DescribeWorkspaceResponse, error) {
+			asked = r.GetSandbox().GetLeast()
+			return &harnessv1.DescribeWorkspaceResponse{}, nil
 		}
 	})
 	for run, c := range map[string]struct {

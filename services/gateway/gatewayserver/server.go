@@ -80,9 +80,10 @@ type Log interface {
 type Config struct {
 	// Log stores the runs. Required.
 	Log Log
-	// Workspaces returns an error if the tool host cannot use a workspace, and a problem if
-	// it cannot confine commands there. Nil disables the check.
-	Workspaces func(ctx context.Context, workspace string, sandbox *harnessv1.SandboxConfig) (*harnessv1.SandboxProblem, error)
+	// Workspaces has the tool host look at the workspace of a run that is to start: the error says why it
+	// cannot be used, and the problem why commands cannot be confined there. The run works in the folder of the response. Nil disables
+	// the check; the tool host follows the links of the workspace then when the run begins.
+	Workspaces func(context.Context, *harnessv1.DescribeWorkspaceRequest) (*harnessv1.DescribeWorkspaceResponse, error)
 	// Tools lists the tools of the tool host. Nil disables the check of names.
 	Tools func(ctx context.Context) ([]*harnessv1.ToolSpec, error)
 	// SignIns is the tool host at which persons sign in at servers of tools. Nil: there is none.
@@ -146,7 +147,7 @@ type Server struct {
 	harnessv1.UnimplementedGatewayServiceServer
 
 	log        Log
-	workspaces func(ctx context.Context, workspace string, sandbox *harnessv1.SandboxConfig) (*harnessv1.SandboxProblem, error)
+	workspaces func(context.Context, *harnessv1.DescribeWorkspaceRequest) (*harnessv1.DescribeWorkspaceResponse, error)
 	tools      func(ctx context.Context) ([]*harnessv1.ToolSpec, error)
 	services   func(ctx context.Context) ([]*harnessv1.McpServer, error)
 	hooks      func(context.Context, []*harnessv1.Hook) error

@@ -58,7 +58,8 @@ func (s *Server) start(ctx context.Context, r *harnessv1.StartRunRequest) (run r
 		return run, false, err
 	}
 	r = s.withLeast(ctx, r)
-	if err := s.startable(ctx, r.GetSpec()); err != nil {
+	folder, err := s.startable(ctx, r.GetSpec())
+	if err != nil {
 		return run, false, err
 	}
 	field := gateway.WindowField(r.GetSpec())
@@ -72,7 +73,7 @@ func (s *Server) start(ctx context.Context, r *harnessv1.StartRunRequest) (run r
 	for i := 1; ; i++ {
 		var generated bool
 		run.ID, generated = gateway.RunID(r, s.now(), s.random())
-		existed, err = s.create(ctx, run, r)
+		existed, err = s.create(ctx, run, r, folder)
 		known := (*fault.Error)(nil)
 		taken := existed || errors.As(err, &known) && known.Code == codes.AlreadyExists
 		if !generated || !taken {
@@ -161,8 +162,17 @@ func starter(ctx context.Context) gateway.Starter {
 	return gateway.Person
 }
 
-// startable refuses a run that the mesh could not carry out.
-func (s *Server) startable(ctx context.Context, spec *harnessv1.RunSpec) error {
+// startable refuses a run that the mesh could not carry out. It returns the folder that the run will
+// work in, if the tool host has looked at it.
+func (s *Server) startable(ctx context.Context, spec *harnessv1.RunSpec) (*harnessv1.WorkspaceFolder, error) {
+	if err := s.supported(ctx, spec); err != nil {
+		return nil, err
+	}
+	return s.look(ctx, spec)
+}
+
+// supported refuses a run for which something is missing that does not depend on its workspace.
+func (s *Server) supported(ctx context.Context, spec *harnessv1.RunSpec) error {
 	if err := s.checkEffort(spec.GetAgent()); err != nil {
 		return err
 	}
@@ -216,23 +226,33 @@ func (s *Server) startable(ctx context.Context, spec *harnessv1.RunSpec) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// look has the tool host look at the workspace of a run.
+func (s *Server) look(ctx context.Context, spec *harnessv1.RunSpec) (*harnessv1.WorkspaceFolder, error) {
 	if s.workspaces == nil {
-		return nil
+		return nil, nil //nolint:nilnil // nobody has looked
 	}
-	problem, err := s.workspaces(ctx, spec.GetWorkspace(), spec.GetConfig().GetSandbox())
+	caller := ctx
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	seen, err := s.workspaces(ctx, &harnessv1.DescribeWorkspaceRequest{
+		Workspace: spec.GetWorkspace(), Sandbox: spec.GetConfig().GetSandbox(), Roots: access.Roots(caller),
+	})
 	var known *fault.Error
 	switch code := status.Code(err); {
-	case problem != nil:
-		return fault.Invalid("spec.config."+problem.GetField(), "%s", problem.GetMessage())
+	case seen.GetProblem() != nil:
+		return nil, fault.Invalid("spec.config."+seen.GetProblem().GetField(), "%s", seen.GetProblem().GetMessage())
 	case err == nil, errors.As(err, &known):
-		return err
+		return seen.GetEnvironment().GetFolder(), err
 	case caller.Err() != nil:
-		return context.Cause(caller)
+		return nil, context.Cause(caller)
 	case code == codes.Unavailable, code == codes.DeadlineExceeded, errors.Is(err, context.DeadlineExceeded):
-		return because(err, codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_LOG_UNAVAILABLE,
+		return nil, because(err, codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_LOG_UNAVAILABLE,
 			"the tool host, which has to look at the workspace, cannot be reached; send the same request again")
 	default:
-		return because(err, codes.InvalidArgument, harnessv1.ErrorReason_ERROR_REASON_WORKSPACE_UNUSABLE,
+		return nil, because(err, codes.InvalidArgument, harnessv1.ErrorReason_ERROR_REASON_WORKSPACE_UNUSABLE,
 			"spec.workspace: "+strconv.Quote(spec.GetWorkspace())+" cannot be used: "+status.Convert(err).Message(), "workspace", spec.GetWorkspace())
 	}
 }
@@ -270,7 +290,7 @@ func (s *Server) checkOverhead(ctx context.Context, field string, spec *harnessv
 
 // create appends the first record of run. It compares the request with an existing first
 // record.
-func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartRunRequest) (existed bool, err error) {
+func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartRunRequest, folder *harnessv1.WorkspaceFolder) (existed bool, err error) {
 	caller := ctx
 	spec, err := s.storeMedia(ctx, run, r.GetSpec())
 	if err != nil {
@@ -301,7 +321,7 @@ func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartR
 		Executor: gateway.Writer, Instance: s.instance, Nonce: nonce,
 	})
 	trigger := rec.GetStep().GetRepairTrigger()
-	trigger.Quality = s.quality
+	trigger.Quality, trigger.Folder = s.quality, folder
 	trigger.Entitlements, trigger.Tier = entitlements(ctx, r), access.Tier(ctx)
 	trigger.Features, trigger.FeatureConfig = gateway.Features(s.features, run)
 	rec.GetStep().GetSnapshot().Trace = runtrace.New(spans.Ref(ctx), spec.GetAgent().GetName(), rec.GetCommitTime().AsTime())

@@ -116,17 +116,17 @@ func TestStartRunLargeGoal(t *testing.T) {
 
 func TestStartRunRefusals(t *testing.T) {
 	b := newBed(t, func(c *gatewayserver.Config) {
-		c.Workspaces = func(_ context.Context, workspace string, cfg *harnessv1.SandboxConfig) (*harnessv1.SandboxProblem, error) {
-			switch workspace {
+		c.Workspaces = func(_ context.Context, r *harnessv1.DescribeWorkspaceRequest) (*harnessv1.DescribeWorkspaceResponse, error) {
+			switch r.GetWorkspace() {
 			case "/gone":
 				return nil, errors.New("no such directory")
 			case "/down":
 				return nil, status.Error(codes.Unavailable, "connection refused")
 			}
-			if cfg.GetLevel() == harnessv1.SandboxLevel_SANDBOX_LEVEL_FULL {
-				return &harnessv1.SandboxProblem{Field: "sandbox.level", Message: "the tool host reaches only kernel"}, nil
+			if r.GetSandbox().GetLevel() == harnessv1.SandboxLevel_SANDBOX_LEVEL_FULL {
+				return &harnessv1.DescribeWorkspaceResponse{Problem: &harnessv1.SandboxProblem{Field: "sandbox.level", Message: "the tool host reaches only kernel"}}, nil
 			}
-			return nil, nil
+			return &harnessv1.DescribeWorkspaceResponse{}, nil
 		}
 	})
 	for name, c := range map[string]struct {

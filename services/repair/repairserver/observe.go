@@ -150,15 +150,23 @@ func (o *observer) fetch(ctx context.Context, needs *harnessv1.Needs, key string
 		}
 		return &harnessv1.Observation{Value: &harnessv1.Observation_Worktree{Worktree: made}}, nil
 	case repair.NeedEnvironment:
-		workspace, err := o.workspace(ctx)
+		trigger := o.task.Step().GetRepairTrigger()
+		workspace, found, err := o.workspace(ctx)
 		if err != nil {
 			return nil, err
 		}
-		environment, err := o.s.environment(ctx, workspace, o.definition.Skills, access.IsPerson(o.task.Step().GetRepairTrigger().GetCaller()))
+		environment, err := o.s.environment(ctx, &harnessv1.DescribeWorkspaceRequest{
+			Workspace: workspace, WithoutLinks: found, Roots: trigger.GetFolder().GetRoots(), SkillFolders: o.definition.Skills, UserSkills: access.IsPerson(trigger.GetCaller()),
+		})
 		if err != nil {
 			return nil, err
+		}
+		if found && environment.GetFolder() != nil {
+			environment.Folder.Roots = trigger.GetFolder().GetRoots()
 		}
 		return &harnessv1.Observation{Value: &harnessv1.Observation_Environment{Environment: environment}}, nil
+	case repair.NeedFolder:
+		return o.seeFolder(ctx)
 	}
 	return nil, fmt.Errorf("unknown observation %q", key)
 }
@@ -180,7 +188,7 @@ func (o *observer) callHook(ctx context.Context, request *harnessv1.HookRequest)
 	snapshot, spec := o.task.Step().GetSnapshot(), o.task.Step().GetRepairTrigger().GetSpec()
 	run, cfg := hookcaller.RunInfo{Workspace: snapshot.GetWorkspace(), FirstSequence: snapshot.GetFirstSequence()}, snapshot.GetConfig()
 	if spec != nil {
-		workspace, err := o.workspace(ctx)
+		workspace, _, err := o.workspace(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -223,13 +231,24 @@ func (s *Server) context(ctx context.Context, run runlog.Run, spec *harnessv1.Ru
 	return &harnessv1.ContextText{Error: fmt.Sprintf("context provider %q not found in the agent", name)}
 }
 
-// environment describes a workspace; an empty one has no environment. person is true if a local
-// person has started the run.
-func (s *Server) environment(ctx context.Context, workspace string, skills []string, person bool) (*harnessv1.Environment, error) {
-	if workspace == "" {
+// seeFolder finds the folder that is at the workspace of the run now; there may be none.
+func (o *observer) seeFolder(ctx context.Context) (*harnessv1.Observation, error) {
+	snapshot := o.task.Step().GetSnapshot()
+	environment, err := o.s.environment(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: snapshot.GetWorkspace(), WithoutLinks: snapshot.GetFolder() != nil})
+	switch status.Code(err) {
+	case codes.OK, codes.InvalidArgument, codes.NotFound: // there is none: the calls say so
+	default:
+		return nil, err
+	}
+	return &harnessv1.Observation{Value: &harnessv1.Observation_Environment{Environment: &harnessv1.Environment{Folder: environment.GetFolder()}}}, nil
+}
+
+// environment describes a workspace; an empty one has no environment.
+func (s *Server) environment(ctx context.Context, req *harnessv1.DescribeWorkspaceRequest) (*harnessv1.Environment, error) {
+	if req.GetWorkspace() == "" {
 		return &harnessv1.Environment{}, nil
 	}
-	r, err := s.toolHost.DescribeWorkspace(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: workspace, SkillFolders: skills, UserSkills: person})
+	r, err := s.toolHost.DescribeWorkspace(ctx, req)
 	switch status.Code(err) {
 	case codes.OK:
 		return r.GetEnvironment(), nil

@@ -32,7 +32,7 @@ func (o *observer) seeServers(ctx context.Context) (*harnessv1.McpSeen, error) {
 	}
 	seen := mcptool.Input{Servers: o.definition.Mcp, Before: s.GetMcp()}
 	if spec := trigger.GetSpec(); spec != nil {
-		workspace, err := o.workspace(ctx)
+		workspace, _, err := o.workspace(ctx)
 		if err != nil {
 			return nil, err
 		}

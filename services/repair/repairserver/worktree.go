@@ -15,14 +15,24 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/repair"
 )
 
-// workspace returns the workspace of a run that starts; empty if it has none.
-func (o *observer) workspace(ctx context.Context) (string, error) {
+// workspace returns the workspace of a run that starts; empty if it has none. found reports that it is a
+// path without links, which the tool host has found before.
+func (o *observer) workspace(ctx context.Context) (path string, found bool, err error) {
 	trigger := o.task.Step().GetRepairTrigger()
 	if !trigger.GetParent().GetWorktree() {
-		return trigger.GetSpec().GetWorkspace(), nil
+		path, found = workspaceOf(trigger)
+		return path, found, nil
 	}
 	made, err := o.makeWorktree(ctx)
-	return made.GetWorkspace(), err
+	return made.GetWorkspace(), false, err
+}
+
+// workspaceOf returns the workspace that a run is started with.
+func workspaceOf(trigger *harnessv1.RepairTrigger) (path string, found bool) {
+	if folder := trigger.GetFolder(); folder != nil {
+		return folder.GetPath(), true
+	}
+	return trigger.GetSpec().GetWorkspace(), false
 }
 
 // makeWorktree has the tool host make the worktree of a run that starts, once.
@@ -31,13 +41,14 @@ func (o *observer) makeWorktree(ctx context.Context) (*harnessv1.WorktreeState, 
 		return o.worktree, nil
 	}
 	trigger := o.task.Step().GetRepairTrigger()
-	if trigger.GetSpec().GetWorkspace() == "" {
+	workspace, _ := workspaceOf(trigger)
+	if workspace == "" {
 		return &harnessv1.WorktreeState{Problem: "the run that started it has no workspace"}, nil
 	}
 	r, err := o.s.toolHost.MakeWorktree(ctx, &harnessv1.MakeWorktreeRequest{
 		Namespace: o.task.Run.Namespace, RunId: o.task.Run.ID, ParentRunId: trigger.GetParent().GetRunId(),
 		ParentFirstSequence: trigger.GetParent().GetFirstSequence(), RootRunId: trigger.GetParent().GetRootRunId(),
-		Workspace: trigger.GetSpec().GetWorkspace(), Sandbox: trigger.GetSpec().GetConfig().GetSandbox(),
+		Workspace: workspace, Sandbox: trigger.GetSpec().GetConfig().GetSandbox(),
 	})
 	failpoint.Hit(repair.Name, "worktree")
 	switch status.Code(err) {

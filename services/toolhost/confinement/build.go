@@ -93,8 +93,8 @@ func Build(m Machine, level harnessv1.SandboxLevel, r Request) Confinement {
 	c.Environ = append(c.Environ, "HOME="+r.Home, "TMPDIR="+temporary)
 	c.Environ = append(c.Environ, cached.environ...)
 	c.Environ = append(c.Environ, m.managers(e)...)
-	read := slices.Concat(systemFolders, m.toolchains(e), cached.read, r.Config.GetRead(), r.Objects)
-	c.Reach = Reach{Read: slices.Concat(m.etc(), read), Write: write, Internet: internet, Proxy: hosts, Asks: level == sandbox.Full}
+	read := slices.Concat(systemFolders, m.toolchains(e), cached.read)
+	c.Reach = Reach{Read: slices.Concat(m.etc(), read, r.Config.GetRead(), r.Objects), Write: write, Internet: internet, Proxy: hosts, Asks: level == sandbox.Full}
 	c.Plan = &supervisor.Plan{ABI: m.ABI, Internet: internet, Limits: limits(r.Config.GetLimits()), Bounds: bounds(r)}
 	if level == sandbox.Full {
 		c.Reach.Write = append(c.Reach.Write, "/tmp") // its own
@@ -105,13 +105,40 @@ func Build(m Machine, level harnessv1.SandboxLevel, r Request) Confinement {
 			c.Plan.Listen = proxyAddress
 			c.Environ = append(c.Environ, proxyVariables()...)
 		}
-		c.Plan.Bwrap = m.bwrap(r, read, write, cached.binds, internet)
+		c.Plan.Bwrap, c.Plan.Folders = m.bwrap(r, read, cached.binds, internet)
 		c.Plan.Overlays = cached.overlays
 		return c
 	}
 	c.Plan.Unix = m.ABI >= supervisor.ABIUnix
-	c.Plan.Read, c.Plan.Write, c.Plan.Device = slices.Concat(m.etc(), read, kernelFolders), write, devices
+	c.Plan.Read, c.Plan.Write, c.Plan.Device = slices.Concat(m.etc(), read, kernelFolders), []string{r.Home, r.Temporary}, devices
+	var named folders
+	for _, path := range r.written() {
+		named.add(r, path, true)
+	}
+	for _, path := range slices.Concat(r.Config.GetRead(), r.Objects) {
+		named.add(r, path, false)
+	}
+	c.Plan.Folders = named
 	return c
+}
+
+// written returns what the command writes apart from its own folders.
+func (r Request) written() []string {
+	return slices.Concat([]string{r.Workspace}, r.Git, r.Config.GetWrite())
+}
+
+// folders are those of a plan.
+type folders []supervisor.Folder
+
+// add adds a path and returns how the options of bubblewrap name it. The supervisor is started in
+// the workspace.
+func (f *folders) add(r Request, path string, write bool) string {
+	named := supervisor.Folder{Path: path, Write: write}
+	if path == r.Workspace {
+		named.Path = ""
+	}
+	*f = append(*f, named)
+	return supervisor.FolderArgument(len(*f) - 1)
 }
 
 // managers returns the variables by which managers of toolchains find the toolchains of the
@@ -293,9 +320,11 @@ func bounds(r Request) *supervisor.Bounds {
 	return b
 }
 
-// bwrap returns the command line of bubblewrap. A command's /proc, /dev, /tmp and
+// bwrap returns the command line of bubblewrap, and the folders that it names by descriptor: those
+// which a command of another run may exchange at any moment. A command's /proc, /dev, /tmp and
 // namespaces are its own.
-func (m Machine) bwrap(r Request, read, write, caches []string, internet bool) []string {
+func (m Machine) bwrap(r Request, read, caches []string, internet bool) ([]string, []supervisor.Folder) {
+	var named folders
 	argv := []string{m.Bwrap, "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--new-session", "--die-with-parent", "--cap-drop", "ALL"}
 	if m.Root { // files of other users in the workspace stay usable, as without a sandbox
 		argv = append(argv, "--cap-add", "CAP_DAC_OVERRIDE")
@@ -313,18 +342,25 @@ func (m Machine) bwrap(r Request, read, write, caches []string, internet bool) [
 			argv = append(argv, "--ro-bind-try", path, path)
 		}
 	}
+	byRun := slices.Concat(r.Config.GetRead(), r.Objects)
+	read = slices.Concat(read, byRun)
 	slices.Sort(read) // a folder before its entries
 	var bound []string
 	for _, path := range read {
-		if found, _ := m.inspect(path); found && !covers(bound, path) {
-			bound = append(bound, path)
+		if found, _ := m.inspect(path); !found || covers(bound, path) {
+			continue
+		}
+		bound = append(bound, path)
+		if slices.Contains(byRun, path) {
+			argv = append(argv, "--ro-bind-fd", named.add(r, path, false), path)
+		} else {
 			argv = append(argv, "--ro-bind-try", path, path)
 		}
 	}
-	write = slices.DeleteFunc(slices.Clone(write), func(path string) bool { return path == r.Home || path == r.Temporary })
+	write := r.written()
 	slices.Sort(write)
 	for _, path := range slices.Compact(write) {
-		argv = append(argv, "--bind-try", path, path)
+		argv = append(argv, "--bind-fd", named.add(r, path, true), path)
 	}
 	for _, path := range append([]string{r.Hidden}, m.Secrets...) {
 		if covers(write, path) || covers(bound, path) || sandbox.Within(path, "/etc") {
@@ -332,9 +368,9 @@ func (m Machine) bwrap(r Request, read, write, caches []string, internet bool) [
 		}
 	}
 	if sandbox.Within(r.Workspace, r.Hidden) && r.Workspace != r.Hidden { // a worktree of the tool host
-		argv = append(argv, "--bind", r.Workspace, r.Workspace)
+		argv = append(argv, "--bind-fd", named.add(r, r.Workspace, true), r.Workspace)
 		for _, path := range r.Objects {
-			argv = append(argv, "--ro-bind-try", path, path)
+			argv = append(argv, "--ro-bind-fd", named.add(r, path, false), path)
 		}
 	}
 	argv = append(argv, "--bind", r.Home, r.Home)
@@ -347,7 +383,7 @@ func (m Machine) bwrap(r Request, read, write, caches []string, internet bool) [
 		}
 		argv = append(argv, m.cover(path)...)
 	}
-	return append(argv, "--chdir", r.Workspace)
+	return append(argv, "--chdir", r.Workspace), named
 }
 
 // cover returns the options of bubblewrap that put something empty over a path.

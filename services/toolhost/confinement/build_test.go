@@ -1,6 +1,7 @@
 package confinement_test
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/confinement"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/supervisor"
 )
 
 var machine = confinement.Machine{
@@ -30,14 +32,52 @@ func TestNoCredentialIsReadable(t *testing.T) {
 			"/home/me/.config/gh/hosts.yml", "/cargo/credentials.toml", "/home/me/.gradle/gradle.properties", "/home/me/.m2/settings.xml", "/home/me/.gem/credentials",
 			"/home/me/other/main.go", "/data/tools/ledger.db", "/data/gateway.key", "/home/me/.docker/config.json", "/home/me/.kube/config", "/home/me/.gnupg/x",
 		} {
-			for _, folder := range slices.Concat(c.Plan.Read, c.Plan.Write) {
+			for _, folder := range slices.Concat(c.Plan.Read, c.Plan.Write, paths(c.Plan.Folders)) {
 				if sandbox.Within(secret, folder) {
 					t.Errorf("%s is in %s", secret, folder)
 				}
 			}
 		}
-		if !slices.Contains(c.Plan.Read, "/home/me/tools/bin") || !slices.Contains(c.Plan.Read, "/etc/passwd") || !slices.Contains(c.Plan.Write, "/home/me/project") {
-			t.Errorf("reads %v, writes %v", c.Plan.Read, c.Plan.Write)
+		if !slices.Contains(c.Plan.Read, "/home/me/tools/bin") || !slices.Contains(c.Plan.Read, "/etc/passwd") || !slices.Equal(c.Plan.Folders, []supervisor.Folder{{Write: true}}) {
+			t.Errorf("reads %v, writes %v, and %v", c.Plan.Read, c.Plan.Write, c.Plan.Folders)
+		}
+	}
+}
+
+func paths(folders []supervisor.Folder) (all []string) {
+	for _, f := range folders {
+		all = append(all, cmp.Or(f.Path, "/home/me/project"))
+	}
+	return all
+}
+
+// TestWhatRunsCanExchangeIsNamedByDescriptor: no option of bubblewrap names the source of the workspace, or
+// of what the run opens, by a path, because another run can put a link there at any moment.
+func TestWhatRunsCanExchangeIsNamedByDescriptor(t *testing.T) {
+	t.Parallel()
+	r := request(&harnessv1.SandboxConfig{Read: []string{"/srv/data"}, Write: []string{"/srv/out"}})
+	r.Git, r.Objects = []string{"/home/me/other/.git"}, []string{"/home/me/objects"}
+	mine := []string{"/home/me/project", "/srv/data", "/srv/out", "/home/me/other/.git", "/home/me/objects"}
+	worktree := r
+	worktree.Workspace = "/data/tools/worktrees/w/files"
+	for name, r := range map[string]confinement.Request{"workspace": r, "worktree": worktree} {
+		mine := append(mine, r.Workspace)
+		plan := confinement.Build(machine, sandbox.Full, r).Plan
+		used := 0
+		for i, option := range plan.Bwrap {
+			switch {
+			case option == "--bind-fd" || option == "--ro-bind-fd":
+				folder := plan.Folders[used]
+				if plan.Bwrap[i+1] != supervisor.FolderArgument(used) || cmp.Or(folder.Path, r.Workspace) != plan.Bwrap[i+2] || folder.Write != (option == "--bind-fd") {
+					t.Errorf("%s: %v names %+v", name, plan.Bwrap[i:i+3], folder)
+				}
+				used++
+			case strings.Contains(option, "bind") && slices.Contains(mine, plan.Bwrap[i+1]):
+				t.Errorf("%s: %v names it by its path", name, plan.Bwrap[i:i+3])
+			}
+		}
+		if used != len(plan.Folders) || used < 5 {
+			t.Errorf("%s: %d of %+v are named", name, used, plan.Folders)
 		}
 	}
 }
@@ -127,7 +167,7 @@ func TestSecretsOfEtcAreHiddenAtFull(t *testing.T) {
 			t.Errorf("%q does not follow /etc in %s", hidden, argv)
 		}
 	}
-	if opened := strings.Index(argv, "--ro-bind-try /etc/ssh/ssh_config"); opened < strings.Index(argv, "--tmpfs /etc/ssh") {
+	if opened := strings.Index(argv, "--ro-bind-fd 11 /etc/ssh/ssh_config"); opened < strings.Index(argv, "--tmpfs /etc/ssh") {
 		t.Errorf("what the run opens is hidden: %s", argv)
 	}
 }

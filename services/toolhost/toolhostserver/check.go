@@ -79,7 +79,7 @@ func (s *Server) runCheck(ctx context.Context, req *harnessv1.CheckCommandReques
 
 	output := toolhost.CheckExcerpt(toolhost.CheckOutputBytes)
 	errorOutput := toolhost.CheckExcerpt(toolhost.CheckErrorBytes)
-	exit, err := s.commands.Run(ctx, command.Request{Run: run, Workspace: w.Dir, Confinement: req.GetConfinement()}, process.Command{
+	exit, err := s.commands.Run(ctx, command.Request{Run: run, Workspace: w.Dir, Folder: w.Folder(), Confinement: req.GetConfinement()}, process.Command{
 		Line: req.GetCommand(), Input: req.GetInput(), Output: output, Errors: errorOutput,
 	})
 	resp.Output = toolhost.CheckText(output, toolhost.CheckOutputBytes)

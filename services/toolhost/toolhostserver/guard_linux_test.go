@@ -233,6 +233,7 @@ func useGit(t *testing.T, everywhere bool) {
 				above := t.TempDir()
 				shell(t, above, prepare)
 				h := &host{Server: h.Server, t: t, dir: filepath.Join(above, "w")}
+				h.dir = h.found(h.dir)
 				shell(t, h.dir, "echo a > a.txt && git add . && git commit -qm a")
 				for _, line := range []string{"set -ex; " + strings.Join(work, "\n"), "set -ex; git -C c1 commit -q --allow-empty -m later; mv n3 n5; git -C n5 status; git -C s/u checkout -qb later"} {
 					if resp := h.confined(level, nil, line); resp.GetIsError() || strings.Contains(resp.GetResult(), "Put back") {

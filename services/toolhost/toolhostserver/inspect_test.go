@@ -187,7 +187,7 @@ func TestChangesInAllKindsOfRepositories(t *testing.T) {
 			if err := os.Symlink(h.dir, link); err != nil {
 				t.Fatal(err)
 			}
-			h.dir = link
+			h.dir = h.found(link)
 			h.write("a.txt", "x")
 			h.write("b", "x")
 		},

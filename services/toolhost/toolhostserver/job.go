@@ -21,6 +21,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/background"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/files"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcp"
@@ -152,7 +153,7 @@ func (s *Server) runTool(ctx context.Context, t tools.Tool, req *harnessv1.Execu
 	return t.Run(ctx, &tools.Environment{
 		Workspace: w, Limits: s.config.Limits, Timeout: req.GetTimeout().AsDuration(), Sync: s.config.Sync,
 		Command: func(ctx context.Context, line string, output io.Writer) (command.Exit, error) {
-			return s.commands.Run(ctx, command.Request{Run: j.Run, Workspace: w.Dir, Confinement: req.GetConfinement()}, process.Command{
+			return s.commands.Run(ctx, command.Request{Run: j.Run, Workspace: w.Dir, Folder: w.Folder(), Confinement: req.GetConfinement()}, process.Command{
 				Line: line, Output: io.MultiWriter(output, j.Output),
 			})
 		},
@@ -168,7 +169,7 @@ func (s *Server) runTool(ctx context.Context, t tools.Tool, req *harnessv1.Execu
 			return s.backgrounds.Stop(ctx, j.Run, id)
 		},
 		Skill: func(name, path string) tools.Result {
-			text, done := s.files.Skill(w.Dir, req.GetSkillFolders(), req.GetUserSkills(), name, path)
+			text, done := s.files.Skill(w.Dir, files.SkillFolders{Named: req.GetSkillFolders(), Roots: req.GetRoots(), Own: req.GetUserSkills()}, name, path)
 			return tools.Result{Text: text, IsError: !done}
 		},
 		Web: s.webClient(j.Run, req.GetWeb()),

@@ -68,6 +68,16 @@ func newHost(t testing.TB, config Config) *host {
 	return &host{Server: s, t: t, dir: t.TempDir()}
 }
 
+// found returns the path of a workspace that a run stores when it starts.
+func (h *host) found(path string) string {
+	h.t.Helper()
+	r, err := h.DescribeWorkspace(context.Background(), &harnessv1.DescribeWorkspaceRequest{Workspace: path})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return r.GetEnvironment().GetFolder().GetPath()
+}
+
 // request returns a call of run r, with a random id if id is empty.
 func (h *host) request(tool, id string, arguments map[string]any) *harnessv1.ExecuteToolRequest {
 	h.t.Helper()

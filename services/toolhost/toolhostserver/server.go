@@ -273,7 +273,7 @@ func New(config Config) (*Server, error) {
 		Dir: config.Dir, Entries: s.ledger, Commands: s.commands, Guard: guard, Open: s.files.Open, KillFormer: s.former.kill, Logger: config.Logger,
 	})
 	s.servers = mcp.New(mcp.Config{
-		Dir: config.Dir, Tokens: config.Tokens, LedgerID: l.ID, Withheld: config.Withheld, Services: config.Services, Remote: config.Remote,
+		Dir: dir, Tokens: config.Tokens, LedgerID: l.ID, Withheld: config.Withheld, Services: config.Services, Remote: config.Remote,
 		Idle: config.ServerIdle, Private: s.private, Environ: config.environ, Commands: s.commands, Open: s.files.Open,
 		ResultBytes: config.Limits.ResultBytes, Logger: config.Logger,
 	})

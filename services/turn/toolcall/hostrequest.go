@@ -45,6 +45,7 @@ func (r Run) HostRequest(c Call, in Inline, ledger string, person bool) *harness
 		Shown:         c.Shown,
 		Mcp:           r.serverCall(c.Tool),
 		SkillFolders:  r.Definition.Skills,
+		Roots:         r.Snapshot.GetFolder().GetRoots(),
 		UserSkills:    person,
 		Web:           r.webCall(c.Tool, person),
 	}

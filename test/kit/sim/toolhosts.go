@@ -77,11 +77,11 @@ func (c *hosts) DescribeHost(ctx context.Context, _ *harnessv1.DescribeHostReque
 }
 
 // DescribeWorkspace calls any host.
-func (c *hosts) DescribeWorkspace(ctx context.Context, _ *harnessv1.DescribeWorkspaceRequest, _ ...grpc.CallOption) (*harnessv1.DescribeWorkspaceResponse, error) {
+func (c *hosts) DescribeWorkspace(ctx context.Context, r *harnessv1.DescribeWorkspaceRequest, _ ...grpc.CallOption) (*harnessv1.DescribeWorkspaceResponse, error) {
 	if err := c.anyHost(ctx, key{kind: onDescribe, text: "workspace"}); err != nil {
 		return nil, err
 	}
-	return &harnessv1.DescribeWorkspaceResponse{Environment: &harnessv1.Environment{}}, nil
+	return &harnessv1.DescribeWorkspaceResponse{Environment: &harnessv1.Environment{Folder: &harnessv1.WorkspaceFolder{Path: r.GetWorkspace(), Inode: 1}}}, nil
 }
 
 // ExecuteTool runs a call once, joins it or returns its result.

@@ -34,9 +34,8 @@ func openGateway(n *Node, d *dependencies) (*service, error) {
 	gateway := gatewayserver.New(gatewayserver.Config{
 		Log: n.runs(), Logger: n.cfg.Logger, Instance: "gateway-" + n.instance, Window: n.ownWindow, Catalogue: n.cfg.Catalogue, Tracer: n.telemetry.Tracer(),
 		Stalled: n.log.Writable,
-		Workspaces: func(ctx context.Context, workspace string, box *harnessv1.SandboxConfig) (*harnessv1.SandboxProblem, error) {
-			r, err := d.toolHost.DescribeWorkspace(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: workspace, Sandbox: box})
-			return r.GetProblem(), err
+		Workspaces: func(ctx context.Context, r *harnessv1.DescribeWorkspaceRequest) (*harnessv1.DescribeWorkspaceResponse, error) {
+			return d.toolHost.DescribeWorkspace(ctx, r)
 		},
 		Effort: func(model string, effort harnessv1.Effort) error {
 			return provider.CheckEffort(n.cfg.Catalogue, model, effort)

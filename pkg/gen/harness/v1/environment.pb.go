@@ -35,7 +35,9 @@ type Environment struct {
 	// The tools of the host, for their lines of usage in the system prompt.
 	Tools []*ToolSpec `protobuf:"bytes,5,rep,name=tools,proto3" json:"tools,omitempty"`
 	// The skills that were found, nearest first; at most 256.
-	Skills        []*Skill `protobuf:"bytes,6,rep,name=skills,proto3" json:"skills,omitempty"`
+	Skills []*Skill `protobuf:"bytes,6,rep,name=skills,proto3" json:"skills,omitempty"`
+	// The folder of the workspace, as it was found.
+	Folder        *WorkspaceFolder `protobuf:"bytes,7,opt,name=folder,proto3" json:"folder,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -112,6 +114,97 @@ func (x *Environment) GetSkills() []*Skill {
 	return nil
 }
 
+func (x *Environment) GetFolder() *WorkspaceFolder {
+	if x != nil {
+		return x.Folder
+	}
+	return nil
+}
+
+// WorkspaceFolder is the folder that a run works in. It is opened by its path without following
+// links. What else is known of it only tells whether another folder has come to that path.
+type WorkspaceFolder struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Absolute path without links.
+	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// Its device, as stat(2) has it.
+	Device uint64 `protobuf:"varint,2,opt,name=device,proto3" json:"device,omitempty"`
+	// Its inode.
+	Inode uint64 `protobuf:"varint,3,opt,name=inode,proto3" json:"inode,omitempty"`
+	// The boot of the machine, within which device is the same for a file system; empty: not known.
+	Boot string `protobuf:"bytes,4,opt,name=boot,proto3" json:"boot,omitempty"`
+	// The folders that the token of the caller who started the run is for, as its line names them;
+	// empty: it is for all. The path was within one of them.
+	Roots         []string `protobuf:"bytes,5,rep,name=roots,proto3" json:"roots,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkspaceFolder) Reset() {
+	*x = WorkspaceFolder{}
+	mi := &file_harness_v1_environment_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkspaceFolder) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkspaceFolder) ProtoMessage() {}
+
+func (x *WorkspaceFolder) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_environment_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkspaceFolder.ProtoReflect.Descriptor instead.
+func (*WorkspaceFolder) Descriptor() ([]byte, []int) {
+	return file_harness_v1_environment_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *WorkspaceFolder) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *WorkspaceFolder) GetDevice() uint64 {
+	if x != nil {
+		return x.Device
+	}
+	return 0
+}
+
+func (x *WorkspaceFolder) GetInode() uint64 {
+	if x != nil {
+		return x.Inode
+	}
+	return 0
+}
+
+func (x *WorkspaceFolder) GetBoot() string {
+	if x != nil {
+		return x.Boot
+	}
+	return ""
+}
+
+func (x *WorkspaceFolder) GetRoots() []string {
+	if x != nil {
+		return x.Roots
+	}
+	return nil
+}
+
 // Skill is a folder with a SKILL.md: instructions for one kind of task, which the model reads
 // when it has such a task.
 type Skill struct {
@@ -130,7 +223,7 @@ type Skill struct {
 
 func (x *Skill) Reset() {
 	*x = Skill{}
-	mi := &file_harness_v1_environment_proto_msgTypes[1]
+	mi := &file_harness_v1_environment_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -142,7 +235,7 @@ func (x *Skill) String() string {
 func (*Skill) ProtoMessage() {}
 
 func (x *Skill) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_environment_proto_msgTypes[1]
+	mi := &file_harness_v1_environment_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -155,7 +248,7 @@ func (x *Skill) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Skill.ProtoReflect.Descriptor instead.
 func (*Skill) Descriptor() ([]byte, []int) {
-	return file_harness_v1_environment_proto_rawDescGZIP(), []int{1}
+	return file_harness_v1_environment_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Skill) GetName() string {
@@ -201,7 +294,7 @@ type InstructionFile struct {
 
 func (x *InstructionFile) Reset() {
 	*x = InstructionFile{}
-	mi := &file_harness_v1_environment_proto_msgTypes[2]
+	mi := &file_harness_v1_environment_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -213,7 +306,7 @@ func (x *InstructionFile) String() string {
 func (*InstructionFile) ProtoMessage() {}
 
 func (x *InstructionFile) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_environment_proto_msgTypes[2]
+	mi := &file_harness_v1_environment_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -226,7 +319,7 @@ func (x *InstructionFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstructionFile.ProtoReflect.Descriptor instead.
 func (*InstructionFile) Descriptor() ([]byte, []int) {
-	return file_harness_v1_environment_proto_rawDescGZIP(), []int{2}
+	return file_harness_v1_environment_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *InstructionFile) GetPath() string {
@@ -255,14 +348,21 @@ var File_harness_v1_environment_proto protoreflect.FileDescriptor
 const file_harness_v1_environment_proto_rawDesc = "" +
 	"\n" +
 	"\x1charness/v1/environment.proto\x12\n" +
-	"harness.v1\x1a\x15harness/v1/tool.proto\"\x91\x02\n" +
+	"harness.v1\x1a\x15harness/v1/tool.proto\"\xc6\x02\n" +
 	"\vEnvironment\x12+\n" +
 	"\x11working_directory\x18\x01 \x01(\tR\x10workingDirectory\x12\x1a\n" +
 	"\bplatform\x18\x02 \x01(\tR\bplatform\x12\x18\n" +
 	"\alisting\x18\x03 \x01(\tR\alisting\x12H\n" +
 	"\x11instruction_files\x18\x04 \x03(\v2\x1b.harness.v1.InstructionFileR\x10instructionFiles\x12*\n" +
 	"\x05tools\x18\x05 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\x12)\n" +
-	"\x06skills\x18\x06 \x03(\v2\x11.harness.v1.SkillR\x06skills\"o\n" +
+	"\x06skills\x18\x06 \x03(\v2\x11.harness.v1.SkillR\x06skills\x123\n" +
+	"\x06folder\x18\a \x01(\v2\x1b.harness.v1.WorkspaceFolderR\x06folder\"}\n" +
+	"\x0fWorkspaceFolder\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
+	"\x06device\x18\x02 \x01(\x04R\x06device\x12\x14\n" +
+	"\x05inode\x18\x03 \x01(\x04R\x05inode\x12\x12\n" +
+	"\x04boot\x18\x04 \x01(\tR\x04boot\x12\x14\n" +
+	"\x05roots\x18\x05 \x03(\tR\x05roots\"o\n" +
 	"\x05Skill\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x16\n" +
@@ -285,22 +385,24 @@ func file_harness_v1_environment_proto_rawDescGZIP() []byte {
 	return file_harness_v1_environment_proto_rawDescData
 }
 
-var file_harness_v1_environment_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_harness_v1_environment_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_harness_v1_environment_proto_goTypes = []any{
 	(*Environment)(nil),     // 0: harness.v1.Environment
-	(*Skill)(nil),           // 1: harness.v1.Skill
-	(*InstructionFile)(nil), // 2: harness.v1.InstructionFile
-	(*ToolSpec)(nil),        // 3: harness.v1.ToolSpec
+	(*WorkspaceFolder)(nil), // 1: harness.v1.WorkspaceFolder
+	(*Skill)(nil),           // 2: harness.v1.Skill
+	(*InstructionFile)(nil), // 3: harness.v1.InstructionFile
+	(*ToolSpec)(nil),        // 4: harness.v1.ToolSpec
 }
 var file_harness_v1_environment_proto_depIdxs = []int32{
-	2, // 0: harness.v1.Environment.instruction_files:type_name -> harness.v1.InstructionFile
-	3, // 1: harness.v1.Environment.tools:type_name -> harness.v1.ToolSpec
-	1, // 2: harness.v1.Environment.skills:type_name -> harness.v1.Skill
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	3, // 0: harness.v1.Environment.instruction_files:type_name -> harness.v1.InstructionFile
+	4, // 1: harness.v1.Environment.tools:type_name -> harness.v1.ToolSpec
+	2, // 2: harness.v1.Environment.skills:type_name -> harness.v1.Skill
+	1, // 3: harness.v1.Environment.folder:type_name -> harness.v1.WorkspaceFolder
+	4, // [4:4] is the sub-list for method output_type
+	4, // [4:4] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_environment_proto_init() }
@@ -315,7 +417,7 @@ func file_harness_v1_environment_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_environment_proto_rawDesc), len(file_harness_v1_environment_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -240,6 +240,9 @@ type RepairTrigger struct {
 	Features []string `protobuf:"bytes,10,rep,name=features,proto3" json:"features,omitempty"`
 	// START only: what these features set, where the spec leaves it unset. Unset: nothing.
 	FeatureConfig *LoopConfig `protobuf:"bytes,11,opt,name=feature_config,json=featureConfig,proto3" json:"feature_config,omitempty"`
+	// START only: the folder that spec.workspace led to when the run was started, which the run works in. Unset:
+	// there is no workspace, or an earlier version has started the run.
+	Folder        *WorkspaceFolder `protobuf:"bytes,12,opt,name=folder,proto3" json:"folder,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -347,6 +350,13 @@ func (x *RepairTrigger) GetFeatures() []string {
 func (x *RepairTrigger) GetFeatureConfig() *LoopConfig {
 	if x != nil {
 		return x.FeatureConfig
+	}
+	return nil
+}
+
+func (x *RepairTrigger) GetFolder() *WorkspaceFolder {
+	if x != nil {
+		return x.Folder
 	}
 	return nil
 }
@@ -1023,7 +1033,7 @@ var File_harness_v1_message_proto protoreflect.FileDescriptor
 const file_harness_v1_message_proto_rawDesc = "" +
 	"\n" +
 	"\x18harness/v1/message.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tree.proto\x1a\x19harness/v1/workitem.proto\"\xba\x03\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1charness/v1/environment.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tree.proto\x1a\x19harness/v1/workitem.proto\"\xef\x03\n" +
 	"\rRepairTrigger\x12.\n" +
 	"\x05cause\x18\x01 \x01(\x0e2\x18.harness.v1.TriggerCauseR\x05cause\x12'\n" +
 	"\x04spec\x18\x02 \x01(\v2\x13.harness.v1.RunSpecR\x04spec\x12\x1d\n" +
@@ -1037,7 +1047,8 @@ const file_harness_v1_message_proto_rawDesc = "" +
 	"\x04tier\x18\t \x01(\tR\x04tier\x12\x1a\n" +
 	"\bfeatures\x18\n" +
 	" \x03(\tR\bfeatures\x12=\n" +
-	"\x0efeature_config\x18\v \x01(\v2\x16.harness.v1.LoopConfigR\rfeatureConfig\"Z\n" +
+	"\x0efeature_config\x18\v \x01(\v2\x16.harness.v1.LoopConfigR\rfeatureConfig\x123\n" +
+	"\x06folder\x18\f \x01(\v2\x1b.harness.v1.WorkspaceFolderR\x06folder\"Z\n" +
 	"\x0eRepairComplete\x12!\n" +
 	"\frepairs_made\x18\x01 \x01(\rR\vrepairsMade\x12%\n" +
 	"\x0einputs_applied\x18\x02 \x01(\rR\rinputsApplied\"\xda\x01\n" +
@@ -1149,19 +1160,20 @@ var file_harness_v1_message_proto_goTypes = []any{
 	(*Parent)(nil),                // 12: harness.v1.Parent
 	(*QualityConfig)(nil),         // 13: harness.v1.QualityConfig
 	(*LoopConfig)(nil),            // 14: harness.v1.LoopConfig
-	(CompactionAction)(0),         // 15: harness.v1.CompactionAction
-	(MessageClass)(0),             // 16: harness.v1.MessageClass
-	(*Finish)(nil),                // 17: harness.v1.Finish
-	(*StopReason)(nil),            // 18: harness.v1.StopReason
-	(*PendingCall)(nil),           // 19: harness.v1.PendingCall
-	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
-	(RunStatus)(0),                // 21: harness.v1.RunStatus
-	(*Content)(nil),               // 22: harness.v1.Content
-	(*Usage)(nil),                 // 23: harness.v1.Usage
-	(*durationpb.Duration)(nil),   // 24: google.protobuf.Duration
-	(*Deliverable)(nil),           // 25: harness.v1.Deliverable
-	(*Coverage)(nil),              // 26: harness.v1.Coverage
-	(*QualityVerdict)(nil),        // 27: harness.v1.QualityVerdict
+	(*WorkspaceFolder)(nil),       // 15: harness.v1.WorkspaceFolder
+	(CompactionAction)(0),         // 16: harness.v1.CompactionAction
+	(MessageClass)(0),             // 17: harness.v1.MessageClass
+	(*Finish)(nil),                // 18: harness.v1.Finish
+	(*StopReason)(nil),            // 19: harness.v1.StopReason
+	(*PendingCall)(nil),           // 20: harness.v1.PendingCall
+	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
+	(RunStatus)(0),                // 22: harness.v1.RunStatus
+	(*Content)(nil),               // 23: harness.v1.Content
+	(*Usage)(nil),                 // 24: harness.v1.Usage
+	(*durationpb.Duration)(nil),   // 25: google.protobuf.Duration
+	(*Deliverable)(nil),           // 26: harness.v1.Deliverable
+	(*Coverage)(nil),              // 27: harness.v1.Coverage
+	(*QualityVerdict)(nil),        // 28: harness.v1.QualityVerdict
 }
 var file_harness_v1_message_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.RepairTrigger.cause:type_name -> harness.v1.TriggerCause
@@ -1169,34 +1181,35 @@ var file_harness_v1_message_proto_depIdxs = []int32{
 	12, // 2: harness.v1.RepairTrigger.parent:type_name -> harness.v1.Parent
 	13, // 3: harness.v1.RepairTrigger.quality:type_name -> harness.v1.QualityConfig
 	14, // 4: harness.v1.RepairTrigger.feature_config:type_name -> harness.v1.LoopConfig
-	4,  // 5: harness.v1.CompactionComplete.repair:type_name -> harness.v1.RepairComplete
-	1,  // 6: harness.v1.CompactionComplete.pressure:type_name -> harness.v1.PressureLevel
-	6,  // 7: harness.v1.CompactionComplete.changes:type_name -> harness.v1.CompactionChange
-	15, // 8: harness.v1.CompactionChange.action:type_name -> harness.v1.CompactionAction
-	16, // 9: harness.v1.CompactionChange.class:type_name -> harness.v1.MessageClass
-	2,  // 10: harness.v1.TurnError.kind:type_name -> harness.v1.TurnErrorKind
-	7,  // 11: harness.v1.TurnComplete.error:type_name -> harness.v1.TurnError
-	17, // 12: harness.v1.TurnComplete.finish:type_name -> harness.v1.Finish
-	18, // 13: harness.v1.Parked.reason:type_name -> harness.v1.StopReason
-	19, // 14: harness.v1.Parked.pending:type_name -> harness.v1.PendingCall
-	20, // 15: harness.v1.Parked.wake_at:type_name -> google.protobuf.Timestamp
-	21, // 16: harness.v1.HarnessResult.status:type_name -> harness.v1.RunStatus
-	18, // 17: harness.v1.HarnessResult.reason:type_name -> harness.v1.StopReason
-	22, // 18: harness.v1.HarnessResult.answer:type_name -> harness.v1.Content
-	22, // 19: harness.v1.HarnessResult.summary:type_name -> harness.v1.Content
-	23, // 20: harness.v1.HarnessResult.usage:type_name -> harness.v1.Usage
-	24, // 21: harness.v1.HarnessResult.duration:type_name -> google.protobuf.Duration
-	19, // 22: harness.v1.HarnessResult.pending:type_name -> harness.v1.PendingCall
-	20, // 23: harness.v1.HarnessResult.wake_at:type_name -> google.protobuf.Timestamp
-	25, // 24: harness.v1.HarnessResult.deliverables:type_name -> harness.v1.Deliverable
-	26, // 25: harness.v1.HarnessResult.coverage:type_name -> harness.v1.Coverage
-	22, // 26: harness.v1.HarnessResult.output:type_name -> harness.v1.Content
-	27, // 27: harness.v1.HarnessResult.quality:type_name -> harness.v1.QualityVerdict
-	28, // [28:28] is the sub-list for method output_type
-	28, // [28:28] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	15, // 5: harness.v1.RepairTrigger.folder:type_name -> harness.v1.WorkspaceFolder
+	4,  // 6: harness.v1.CompactionComplete.repair:type_name -> harness.v1.RepairComplete
+	1,  // 7: harness.v1.CompactionComplete.pressure:type_name -> harness.v1.PressureLevel
+	6,  // 8: harness.v1.CompactionComplete.changes:type_name -> harness.v1.CompactionChange
+	16, // 9: harness.v1.CompactionChange.action:type_name -> harness.v1.CompactionAction
+	17, // 10: harness.v1.CompactionChange.class:type_name -> harness.v1.MessageClass
+	2,  // 11: harness.v1.TurnError.kind:type_name -> harness.v1.TurnErrorKind
+	7,  // 12: harness.v1.TurnComplete.error:type_name -> harness.v1.TurnError
+	18, // 13: harness.v1.TurnComplete.finish:type_name -> harness.v1.Finish
+	19, // 14: harness.v1.Parked.reason:type_name -> harness.v1.StopReason
+	20, // 15: harness.v1.Parked.pending:type_name -> harness.v1.PendingCall
+	21, // 16: harness.v1.Parked.wake_at:type_name -> google.protobuf.Timestamp
+	22, // 17: harness.v1.HarnessResult.status:type_name -> harness.v1.RunStatus
+	19, // 18: harness.v1.HarnessResult.reason:type_name -> harness.v1.StopReason
+	23, // 19: harness.v1.HarnessResult.answer:type_name -> harness.v1.Content
+	23, // 20: harness.v1.HarnessResult.summary:type_name -> harness.v1.Content
+	24, // 21: harness.v1.HarnessResult.usage:type_name -> harness.v1.Usage
+	25, // 22: harness.v1.HarnessResult.duration:type_name -> google.protobuf.Duration
+	20, // 23: harness.v1.HarnessResult.pending:type_name -> harness.v1.PendingCall
+	21, // 24: harness.v1.HarnessResult.wake_at:type_name -> google.protobuf.Timestamp
+	26, // 25: harness.v1.HarnessResult.deliverables:type_name -> harness.v1.Deliverable
+	27, // 26: harness.v1.HarnessResult.coverage:type_name -> harness.v1.Coverage
+	23, // 27: harness.v1.HarnessResult.output:type_name -> harness.v1.Content
+	28, // 28: harness.v1.HarnessResult.quality:type_name -> harness.v1.QualityVerdict
+	29, // [29:29] is the sub-list for method output_type
+	29, // [29:29] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_message_proto_init() }
@@ -1208,6 +1221,7 @@ func file_harness_v1_message_proto_init() {
 	file_harness_v1_config_proto_init()
 	file_harness_v1_content_proto_init()
 	file_harness_v1_contract_proto_init()
+	file_harness_v1_environment_proto_init()
 	file_harness_v1_quality_proto_init()
 	file_harness_v1_run_proto_init()
 	file_harness_v1_snapshot_proto_init()

@@ -442,8 +442,11 @@ type Snapshot struct {
 	AnsweredCalls []uint64 `protobuf:"fixed64,21,rep,packed,name=answered_calls,json=answeredCalls,proto3" json:"answered_calls,omitempty"`
 	// PROVIDER:NAME of the model that is in use.
 	Model string `protobuf:"bytes,22,opt,name=model,proto3" json:"model,omitempty"`
-	// Absolute path of the workspace on the tool host.
+	// Absolute path of the workspace on the tool host, without links unless an earlier version has started the run.
 	Workspace string `protobuf:"bytes,23,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	// The folder that was at workspace when the run last looked. Unset: there is no workspace, or an
+	// earlier version has started the run and it has not looked since.
+	Folder *WorkspaceFolder `protobuf:"bytes,122,opt,name=folder,proto3" json:"folder,omitempty"`
 	// The goal of the segment, at most 512 bytes of it inline.
 	GoalPreview string `protobuf:"bytes,24,opt,name=goal_preview,json=goalPreview,proto3" json:"goal_preview,omitempty"`
 	// When the run was started.
@@ -783,6 +786,13 @@ func (x *Snapshot) GetWorkspace() string {
 		return x.Workspace
 	}
 	return ""
+}
+
+func (x *Snapshot) GetFolder() *WorkspaceFolder {
+	if x != nil {
+		return x.Folder
+	}
+	return nil
 }
 
 func (x *Snapshot) GetGoalPreview() string {
@@ -2566,11 +2576,11 @@ var File_harness_v1_snapshot_proto protoreflect.FileDescriptor
 const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\n" +
 	"\x19harness/v1/snapshot.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/preview.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\x1a\x19harness/v1/workitem.proto\"\x85\x01\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/preview.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\x1a\x19harness/v1/workitem.proto\"\x85\x01\n" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\x8b\x1e\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xc0\x1e\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -2599,7 +2609,8 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\rdrained_items\x18\x14 \x03(\x06R\fdrainedItems\x12%\n" +
 	"\x0eanswered_calls\x18\x15 \x03(\x06R\ransweredCalls\x12\x14\n" +
 	"\x05model\x18\x16 \x01(\tR\x05model\x12\x1c\n" +
-	"\tworkspace\x18\x17 \x01(\tR\tworkspace\x12!\n" +
+	"\tworkspace\x18\x17 \x01(\tR\tworkspace\x123\n" +
+	"\x06folder\x18z \x01(\v2\x1b.harness.v1.WorkspaceFolderR\x06folder\x12!\n" +
 	"\fgoal_preview\x18\x18 \x01(\tR\vgoalPreview\x12;\n" +
 	"\vcreate_time\x18\x19 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x123\n" +
@@ -2888,39 +2899,40 @@ var file_harness_v1_snapshot_proto_goTypes = []any{
 	(*StopReason)(nil),            // 18: harness.v1.StopReason
 	(*LoopConfig)(nil),            // 19: harness.v1.LoopConfig
 	(*ToolRule)(nil),              // 20: harness.v1.ToolRule
-	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
-	(*Content)(nil),               // 22: harness.v1.Content
-	(*WorkItemLedger)(nil),        // 23: harness.v1.WorkItemLedger
-	(*TaskContract)(nil),          // 24: harness.v1.TaskContract
-	(*CoverageLedger)(nil),        // 25: harness.v1.CoverageLedger
-	(*ProgressTracker)(nil),       // 26: harness.v1.ProgressTracker
-	(*DoomLoop)(nil),              // 27: harness.v1.DoomLoop
-	(*HookState)(nil),             // 28: harness.v1.HookState
-	(*JitState)(nil),              // 29: harness.v1.JitState
-	(*ToolUsage)(nil),             // 30: harness.v1.ToolUsage
-	(*Activity)(nil),              // 31: harness.v1.Activity
-	(*Definition)(nil),            // 32: harness.v1.Definition
-	(*FileDigest)(nil),            // 33: harness.v1.FileDigest
-	(*ReasoningConfig)(nil),       // 34: harness.v1.ReasoningConfig
-	(*Parent)(nil),                // 35: harness.v1.Parent
-	(*Child)(nil),                 // 36: harness.v1.Child
-	(*Graph)(nil),                 // 37: harness.v1.Graph
-	(*QualityState)(nil),          // 38: harness.v1.QualityState
-	(*Task)(nil),                  // 39: harness.v1.Task
-	(*McpState)(nil),              // 40: harness.v1.McpState
-	(*ChangedFiles)(nil),          // 41: harness.v1.ChangedFiles
-	(*CompactionPlan)(nil),        // 42: harness.v1.CompactionPlan
-	(*Interrupt)(nil),             // 43: harness.v1.Interrupt
-	(*Cancel)(nil),                // 44: harness.v1.Cancel
-	(ToolOrigin)(0),               // 45: harness.v1.ToolOrigin
-	(*ResultMarks)(nil),           // 46: harness.v1.ResultMarks
-	(SandboxLevel)(0),             // 47: harness.v1.SandboxLevel
-	(*CallPreview)(nil),           // 48: harness.v1.CallPreview
-	(*ServerQuestion)(nil),        // 49: harness.v1.ServerQuestion
-	(*Delegation)(nil),            // 50: harness.v1.Delegation
-	(*ToolAnnotations)(nil),       // 51: harness.v1.ToolAnnotations
-	(*Usage)(nil),                 // 52: harness.v1.Usage
-	(*durationpb.Duration)(nil),   // 53: google.protobuf.Duration
+	(*WorkspaceFolder)(nil),       // 21: harness.v1.WorkspaceFolder
+	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
+	(*Content)(nil),               // 23: harness.v1.Content
+	(*WorkItemLedger)(nil),        // 24: harness.v1.WorkItemLedger
+	(*TaskContract)(nil),          // 25: harness.v1.TaskContract
+	(*CoverageLedger)(nil),        // 26: harness.v1.CoverageLedger
+	(*ProgressTracker)(nil),       // 27: harness.v1.ProgressTracker
+	(*DoomLoop)(nil),              // 28: harness.v1.DoomLoop
+	(*HookState)(nil),             // 29: harness.v1.HookState
+	(*JitState)(nil),              // 30: harness.v1.JitState
+	(*ToolUsage)(nil),             // 31: harness.v1.ToolUsage
+	(*Activity)(nil),              // 32: harness.v1.Activity
+	(*Definition)(nil),            // 33: harness.v1.Definition
+	(*FileDigest)(nil),            // 34: harness.v1.FileDigest
+	(*ReasoningConfig)(nil),       // 35: harness.v1.ReasoningConfig
+	(*Parent)(nil),                // 36: harness.v1.Parent
+	(*Child)(nil),                 // 37: harness.v1.Child
+	(*Graph)(nil),                 // 38: harness.v1.Graph
+	(*QualityState)(nil),          // 39: harness.v1.QualityState
+	(*Task)(nil),                  // 40: harness.v1.Task
+	(*McpState)(nil),              // 41: harness.v1.McpState
+	(*ChangedFiles)(nil),          // 42: harness.v1.ChangedFiles
+	(*CompactionPlan)(nil),        // 43: harness.v1.CompactionPlan
+	(*Interrupt)(nil),             // 44: harness.v1.Interrupt
+	(*Cancel)(nil),                // 45: harness.v1.Cancel
+	(ToolOrigin)(0),               // 46: harness.v1.ToolOrigin
+	(*ResultMarks)(nil),           // 47: harness.v1.ResultMarks
+	(SandboxLevel)(0),             // 48: harness.v1.SandboxLevel
+	(*CallPreview)(nil),           // 49: harness.v1.CallPreview
+	(*ServerQuestion)(nil),        // 50: harness.v1.ServerQuestion
+	(*Delegation)(nil),            // 51: harness.v1.Delegation
+	(*ToolAnnotations)(nil),       // 52: harness.v1.ToolAnnotations
+	(*Usage)(nil),                 // 53: harness.v1.Usage
+	(*durationpb.Duration)(nil),   // 54: google.protobuf.Duration
 }
 var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.PhaseChange.from:type_name -> harness.v1.Phase
@@ -2937,73 +2949,74 @@ var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	15, // 11: harness.v1.Snapshot.turn:type_name -> harness.v1.TurnState
 	20, // 12: harness.v1.Snapshot.grants:type_name -> harness.v1.ToolRule
 	12, // 13: harness.v1.Snapshot.pending_tools:type_name -> harness.v1.PendingTool
-	21, // 14: harness.v1.Snapshot.create_time:type_name -> google.protobuf.Timestamp
-	20, // 15: harness.v1.Snapshot.tool_rules:type_name -> harness.v1.ToolRule
-	22, // 16: harness.v1.Snapshot.answer:type_name -> harness.v1.Content
-	22, // 17: harness.v1.Snapshot.summary:type_name -> harness.v1.Content
-	21, // 18: harness.v1.Snapshot.running_since:type_name -> google.protobuf.Timestamp
-	21, // 19: harness.v1.Snapshot.wake_at:type_name -> google.protobuf.Timestamp
-	22, // 20: harness.v1.Snapshot.client_tools:type_name -> harness.v1.Content
-	21, // 21: harness.v1.Snapshot.expire_time:type_name -> google.protobuf.Timestamp
-	23, // 22: harness.v1.Snapshot.work_item_ledger:type_name -> harness.v1.WorkItemLedger
-	24, // 23: harness.v1.Snapshot.task_contract:type_name -> harness.v1.TaskContract
-	25, // 24: harness.v1.Snapshot.coverage_ledger:type_name -> harness.v1.CoverageLedger
-	26, // 25: harness.v1.Snapshot.progress_tracker:type_name -> harness.v1.ProgressTracker
-	27, // 26: harness.v1.Snapshot.doom_loop:type_name -> harness.v1.DoomLoop
-	28, // 27: harness.v1.Snapshot.hooks:type_name -> harness.v1.HookState
-	29, // 28: harness.v1.Snapshot.jit:type_name -> harness.v1.JitState
-	30, // 29: harness.v1.Snapshot.tool_usage:type_name -> harness.v1.ToolUsage
-	31, // 30: harness.v1.Snapshot.activity:type_name -> harness.v1.Activity
-	32, // 31: harness.v1.Snapshot.definition:type_name -> harness.v1.Definition
-	33, // 32: harness.v1.Snapshot.instruction_files:type_name -> harness.v1.FileDigest
-	22, // 33: harness.v1.Snapshot.goal:type_name -> harness.v1.Content
-	9,  // 34: harness.v1.Snapshot.trace:type_name -> harness.v1.TraceState
-	34, // 35: harness.v1.Snapshot.reasoning:type_name -> harness.v1.ReasoningConfig
-	16, // 36: harness.v1.Snapshot.model_adjustments:type_name -> harness.v1.ModelAdjustment
-	8,  // 37: harness.v1.Snapshot.background_commands:type_name -> harness.v1.BackgroundCommand
-	22, // 38: harness.v1.Snapshot.output:type_name -> harness.v1.Content
-	35, // 39: harness.v1.Snapshot.parent:type_name -> harness.v1.Parent
-	36, // 40: harness.v1.Snapshot.children:type_name -> harness.v1.Child
-	6,  // 41: harness.v1.Snapshot.stopping:type_name -> harness.v1.Stopping
-	37, // 42: harness.v1.Snapshot.graphs:type_name -> harness.v1.Graph
-	38, // 43: harness.v1.Snapshot.quality:type_name -> harness.v1.QualityState
-	39, // 44: harness.v1.Snapshot.task:type_name -> harness.v1.Task
-	40, // 45: harness.v1.Snapshot.mcp:type_name -> harness.v1.McpState
-	41, // 46: harness.v1.Snapshot.changed_files:type_name -> harness.v1.ChangedFiles
-	42, // 47: harness.v1.Snapshot.compaction_plan:type_name -> harness.v1.CompactionPlan
-	43, // 48: harness.v1.Stopping.interrupt:type_name -> harness.v1.Interrupt
-	44, // 49: harness.v1.Stopping.cancel:type_name -> harness.v1.Cancel
-	7,  // 50: harness.v1.Stopping.finish:type_name -> harness.v1.Finish
-	17, // 51: harness.v1.Finish.status:type_name -> harness.v1.RunStatus
-	1,  // 52: harness.v1.Finish.input:type_name -> harness.v1.PhaseInput
-	21, // 53: harness.v1.BackgroundCommand.start_time:type_name -> google.protobuf.Timestamp
-	21, // 54: harness.v1.TraceState.stretch_time:type_name -> google.protobuf.Timestamp
-	21, // 55: harness.v1.TraceState.turn_time:type_name -> google.protobuf.Timestamp
-	22, // 56: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
-	2,  // 57: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
-	21, // 58: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
-	45, // 59: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
-	46, // 60: harness.v1.PendingCall.marks:type_name -> harness.v1.ResultMarks
-	47, // 61: harness.v1.PendingCall.sandbox_level:type_name -> harness.v1.SandboxLevel
-	48, // 62: harness.v1.PendingCall.preview:type_name -> harness.v1.CallPreview
-	49, // 63: harness.v1.PendingCall.question:type_name -> harness.v1.ServerQuestion
-	13, // 64: harness.v1.PendingCall.wait:type_name -> harness.v1.WaitState
-	50, // 65: harness.v1.PendingCall.delegation:type_name -> harness.v1.Delegation
-	22, // 66: harness.v1.PendingTool.parameters_schema:type_name -> harness.v1.Content
-	45, // 67: harness.v1.PendingTool.origin:type_name -> harness.v1.ToolOrigin
-	51, // 68: harness.v1.PendingTool.annotations:type_name -> harness.v1.ToolAnnotations
-	21, // 69: harness.v1.WaitState.begin_time:type_name -> google.protobuf.Timestamp
-	21, // 70: harness.v1.WaitState.check_time:type_name -> google.protobuf.Timestamp
-	52, // 71: harness.v1.Spent.usage:type_name -> harness.v1.Usage
-	53, // 72: harness.v1.Spent.active:type_name -> google.protobuf.Duration
-	52, // 73: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
-	53, // 74: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
-	3,  // 75: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
-	76, // [76:76] is the sub-list for method output_type
-	76, // [76:76] is the sub-list for method input_type
-	76, // [76:76] is the sub-list for extension type_name
-	76, // [76:76] is the sub-list for extension extendee
-	0,  // [0:76] is the sub-list for field type_name
+	21, // 14: harness.v1.Snapshot.folder:type_name -> harness.v1.WorkspaceFolder
+	22, // 15: harness.v1.Snapshot.create_time:type_name -> google.protobuf.Timestamp
+	20, // 16: harness.v1.Snapshot.tool_rules:type_name -> harness.v1.ToolRule
+	23, // 17: harness.v1.Snapshot.answer:type_name -> harness.v1.Content
+	23, // 18: harness.v1.Snapshot.summary:type_name -> harness.v1.Content
+	22, // 19: harness.v1.Snapshot.running_since:type_name -> google.protobuf.Timestamp
+	22, // 20: harness.v1.Snapshot.wake_at:type_name -> google.protobuf.Timestamp
+	23, // 21: harness.v1.Snapshot.client_tools:type_name -> harness.v1.Content
+	22, // 22: harness.v1.Snapshot.expire_time:type_name -> google.protobuf.Timestamp
+	24, // 23: harness.v1.Snapshot.work_item_ledger:type_name -> harness.v1.WorkItemLedger
+	25, // 24: harness.v1.Snapshot.task_contract:type_name -> harness.v1.TaskContract
+	26, // 25: harness.v1.Snapshot.coverage_ledger:type_name -> harness.v1.CoverageLedger
+	27, // 26: harness.v1.Snapshot.progress_tracker:type_name -> harness.v1.ProgressTracker
+	28, // 27: harness.v1.Snapshot.doom_loop:type_name -> harness.v1.DoomLoop
+	29, // 28: harness.v1.Snapshot.hooks:type_name -> harness.v1.HookState
+	30, // 29: harness.v1.Snapshot.jit:type_name -> harness.v1.JitState
+	31, // 30: harness.v1.Snapshot.tool_usage:type_name -> harness.v1.ToolUsage
+	32, // 31: harness.v1.Snapshot.activity:type_name -> harness.v1.Activity
+	33, // 32: harness.v1.Snapshot.definition:type_name -> harness.v1.Definition
+	34, // 33: harness.v1.Snapshot.instruction_files:type_name -> harness.v1.FileDigest
+	23, // 34: harness.v1.Snapshot.goal:type_name -> harness.v1.Content
+	9,  // 35: harness.v1.Snapshot.trace:type_name -> harness.v1.TraceState
+	35, // 36: harness.v1.Snapshot.reasoning:type_name -> harness.v1.ReasoningConfig
+	16, // 37: harness.v1.Snapshot.model_adjustments:type_name -> harness.v1.ModelAdjustment
+	8,  // 38: harness.v1.Snapshot.background_commands:type_name -> harness.v1.BackgroundCommand
+	23, // 39: harness.v1.Snapshot.output:type_name -> harness.v1.Content
+	36, // 40: harness.v1.Snapshot.parent:type_name -> harness.v1.Parent
+	37, // 41: harness.v1.Snapshot.children:type_name -> harness.v1.Child
+	6,  // 42: harness.v1.Snapshot.stopping:type_name -> harness.v1.Stopping
+	38, // 43: harness.v1.Snapshot.graphs:type_name -> harness.v1.Graph
+	39, // 44: harness.v1.Snapshot.quality:type_name -> harness.v1.QualityState
+	40, // 45: harness.v1.Snapshot.task:type_name -> harness.v1.Task
+	41, // 46: harness.v1.Snapshot.mcp:type_name -> harness.v1.McpState
+	42, // 47: harness.v1.Snapshot.changed_files:type_name -> harness.v1.ChangedFiles
+	43, // 48: harness.v1.Snapshot.compaction_plan:type_name -> harness.v1.CompactionPlan
+	44, // 49: harness.v1.Stopping.interrupt:type_name -> harness.v1.Interrupt
+	45, // 50: harness.v1.Stopping.cancel:type_name -> harness.v1.Cancel
+	7,  // 51: harness.v1.Stopping.finish:type_name -> harness.v1.Finish
+	17, // 52: harness.v1.Finish.status:type_name -> harness.v1.RunStatus
+	1,  // 53: harness.v1.Finish.input:type_name -> harness.v1.PhaseInput
+	22, // 54: harness.v1.BackgroundCommand.start_time:type_name -> google.protobuf.Timestamp
+	22, // 55: harness.v1.TraceState.stretch_time:type_name -> google.protobuf.Timestamp
+	22, // 56: harness.v1.TraceState.turn_time:type_name -> google.protobuf.Timestamp
+	23, // 57: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
+	2,  // 58: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
+	22, // 59: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
+	46, // 60: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
+	47, // 61: harness.v1.PendingCall.marks:type_name -> harness.v1.ResultMarks
+	48, // 62: harness.v1.PendingCall.sandbox_level:type_name -> harness.v1.SandboxLevel
+	49, // 63: harness.v1.PendingCall.preview:type_name -> harness.v1.CallPreview
+	50, // 64: harness.v1.PendingCall.question:type_name -> harness.v1.ServerQuestion
+	13, // 65: harness.v1.PendingCall.wait:type_name -> harness.v1.WaitState
+	51, // 66: harness.v1.PendingCall.delegation:type_name -> harness.v1.Delegation
+	23, // 67: harness.v1.PendingTool.parameters_schema:type_name -> harness.v1.Content
+	46, // 68: harness.v1.PendingTool.origin:type_name -> harness.v1.ToolOrigin
+	52, // 69: harness.v1.PendingTool.annotations:type_name -> harness.v1.ToolAnnotations
+	22, // 70: harness.v1.WaitState.begin_time:type_name -> google.protobuf.Timestamp
+	22, // 71: harness.v1.WaitState.check_time:type_name -> google.protobuf.Timestamp
+	53, // 72: harness.v1.Spent.usage:type_name -> harness.v1.Usage
+	54, // 73: harness.v1.Spent.active:type_name -> google.protobuf.Duration
+	53, // 74: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
+	54, // 75: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
+	3,  // 76: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
+	77, // [77:77] is the sub-list for method output_type
+	77, // [77:77] is the sub-list for method input_type
+	77, // [77:77] is the sub-list for extension type_name
+	77, // [77:77] is the sub-list for extension extendee
+	0,  // [0:77] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_snapshot_proto_init() }
@@ -3016,6 +3029,7 @@ func file_harness_v1_snapshot_proto_init() {
 	file_harness_v1_content_proto_init()
 	file_harness_v1_contract_proto_init()
 	file_harness_v1_conversation_proto_init()
+	file_harness_v1_environment_proto_init()
 	file_harness_v1_hook_proto_init()
 	file_harness_v1_inbox_proto_init()
 	file_harness_v1_mcp_proto_init()

@@ -612,7 +612,13 @@ type DescribeWorkspaceRequest struct {
 	// Folders whose folders are skills too; absolute paths, at most 16.
 	SkillFolders []string `protobuf:"bytes,3,rep,name=skill_folders,json=skillFolders,proto3" json:"skill_folders,omitempty"`
 	// The skills of the user who runs the tool host count too: a local person has started the run.
-	UserSkills    bool `protobuf:"varint,4,opt,name=user_skills,json=userSkills,proto3" json:"user_skills,omitempty"`
+	UserSkills bool `protobuf:"varint,4,opt,name=user_skills,json=userSkills,proto3" json:"user_skills,omitempty"`
+	// Folders in one of which the workspace, and each skill of skill_folders, has to be once all links are
+	// followed; empty: any.
+	Roots []string `protobuf:"bytes,5,rep,name=roots,proto3" json:"roots,omitempty"`
+	// The workspace is the folder at workspace itself: no part of that path may be a link. Unset:
+	// links are followed, and environment.folder says to where.
+	WithoutLinks  bool `protobuf:"varint,6,opt,name=without_links,json=withoutLinks,proto3" json:"without_links,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -671,6 +677,20 @@ func (x *DescribeWorkspaceRequest) GetSkillFolders() []string {
 func (x *DescribeWorkspaceRequest) GetUserSkills() bool {
 	if x != nil {
 		return x.UserSkills
+	}
+	return false
+}
+
+func (x *DescribeWorkspaceRequest) GetRoots() []string {
+	if x != nil {
+		return x.Roots
+	}
+	return nil
+}
+
+func (x *DescribeWorkspaceRequest) GetWithoutLinks() bool {
+	if x != nil {
+		return x.WithoutLinks
 	}
 	return false
 }
@@ -769,7 +789,9 @@ type ExecuteToolRequest struct {
 	// For web tools: the settings of the agent. Unset: they are refused.
 	Web *WebCall `protobuf:"bytes,15,opt,name=web,proto3" json:"web,omitempty"`
 	// For the tool skill: as in DescribeWorkspaceRequest.
-	UserSkills    bool `protobuf:"varint,16,opt,name=user_skills,json=userSkills,proto3" json:"user_skills,omitempty"`
+	UserSkills bool `protobuf:"varint,16,opt,name=user_skills,json=userSkills,proto3" json:"user_skills,omitempty"`
+	// For the tool skill: the skills of skill_folders are in one of these folders; empty: anywhere.
+	Roots         []string `protobuf:"bytes,17,rep,name=roots,proto3" json:"roots,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -914,6 +936,13 @@ func (x *ExecuteToolRequest) GetUserSkills() bool {
 		return x.UserSkills
 	}
 	return false
+}
+
+func (x *ExecuteToolRequest) GetRoots() []string {
+	if x != nil {
+		return x.Roots
+	}
+	return nil
 }
 
 // DescribeServersRequest asks for the servers of a run.
@@ -2695,16 +2724,18 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\x05tools\x18\x01 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\x12\x1b\n" +
 	"\tledger_id\x18\x02 \x01(\tR\bledgerId\x124\n" +
 	"\asandbox\x18\x03 \x01(\v2\x1a.harness.v1.SandboxSupportR\asandbox\x121\n" +
-	"\bservices\x18\x04 \x03(\v2\x15.harness.v1.McpServerR\bservices\"\xb3\x01\n" +
+	"\bservices\x18\x04 \x03(\v2\x15.harness.v1.McpServerR\bservices\"\xee\x01\n" +
 	"\x18DescribeWorkspaceRequest\x12\x1c\n" +
 	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x123\n" +
 	"\asandbox\x18\x02 \x01(\v2\x19.harness.v1.SandboxConfigR\asandbox\x12#\n" +
 	"\rskill_folders\x18\x03 \x03(\tR\fskillFolders\x12\x1f\n" +
 	"\vuser_skills\x18\x04 \x01(\bR\n" +
-	"userSkills\"\x8c\x01\n" +
+	"userSkills\x12\x14\n" +
+	"\x05roots\x18\x05 \x03(\tR\x05roots\x12#\n" +
+	"\rwithout_links\x18\x06 \x01(\bR\fwithoutLinks\"\x8c\x01\n" +
 	"\x19DescribeWorkspaceResponse\x129\n" +
 	"\venvironment\x18\x01 \x01(\v2\x17.harness.v1.EnvironmentR\venvironment\x124\n" +
-	"\aproblem\x18\x02 \x01(\v2\x1a.harness.v1.SandboxProblemR\aproblem\"\xc3\x04\n" +
+	"\aproblem\x18\x02 \x01(\v2\x1a.harness.v1.SandboxProblemR\aproblem\"\xd9\x04\n" +
 	"\x12ExecuteToolRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
@@ -2723,7 +2754,8 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\rskill_folders\x18\x0e \x03(\tR\fskillFolders\x12%\n" +
 	"\x03web\x18\x0f \x01(\v2\x13.harness.v1.WebCallR\x03web\x12\x1f\n" +
 	"\vuser_skills\x18\x10 \x01(\bR\n" +
-	"userSkills\"\xbd\x02\n" +
+	"userSkills\x12\x14\n" +
+	"\x05roots\x18\x11 \x03(\tR\x05roots\"\xbd\x02\n" +
 	"\x16DescribeServersRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12%\n" +

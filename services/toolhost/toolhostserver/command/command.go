@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"os"
 	"slices"
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
@@ -117,8 +118,10 @@ func (c *Commands) Problem(ctx context.Context, dir string, cfg *harnessv1.Sandb
 type Request struct {
 	// Run is the key of the run.
 	Run string
-	// Workspace is the folder that the command runs in.
+	// Workspace is the path of the folder that the command runs in, without links, and Folder is that
+	// folder: what is at the path by now does not matter.
 	Workspace string
+	Folder    *os.File
 	// Confinement is the level and the sandbox. At the level AUTO the highest one is used that
 	// the sandbox permits.
 	Confinement *harnessv1.Confinement
@@ -182,7 +185,7 @@ func (c *Commands) Run(ctx context.Context, req Request, p process.Command) (Exi
 	if err != nil {
 		return unconfined(disk.Reason(err)), nil
 	}
-	p.Dir, p.Mark, p.Environ, p.Plan = req.Workspace, c.config.Mark(), append(slices.Clone(confined.Environ), p.Environ...), confined.Plan
+	p.Dir, p.Mark, p.Environ, p.Plan = disk.ByDescriptor(req.Folder), c.config.Mark(), append(slices.Clone(confined.Environ), p.Environ...), confined.Plan
 	network.joins(&p, confined)
 	proxy := c.proxy(cfg)
 	p.Serve = proxy.Serve

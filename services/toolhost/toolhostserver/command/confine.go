@@ -25,17 +25,13 @@ type confiner struct {
 
 // confine makes what a command needs, and returns how it is confined.
 func (c *confiner) confine(m confinement.Machine, level harnessv1.SandboxLevel, f runFolder, dir string, cfg *harnessv1.SandboxConfig) (confinement.Confinement, error) {
-	resolved, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return confinement.Confinement{}, err
-	}
 	m.Etc = names("/etc") // its secrets must be hidden, also new ones
 	var objects []string
 	if c.objects != nil {
-		objects = c.objects(resolved)
+		objects = c.objects(dir)
 	}
 	made := confinement.Build(m, level, confinement.Request{
-		Workspace: resolved, Git: git.FoldersOutside(resolved), Objects: objects, Home: f.home(), Temporary: f.temporary(), Overlays: f.overlays(), Config: cfg, Hidden: c.data,
+		Workspace: dir, Git: git.FoldersOutside(dir), Objects: objects, Home: f.home(), Temporary: f.temporary(), Overlays: f.overlays(), Config: cfg, Hidden: c.data,
 	})
 	if made.Plan == nil {
 		return made, nil
@@ -99,12 +95,8 @@ func names(dir string) []string {
 // checkFolders refuses folders that a sandbox must not open: those that are not there, that
 // are links, or that hold the home or the data of the harness.
 func (c *confiner) checkFolders(m confinement.Machine, level harnessv1.SandboxLevel, dir string, cfg *harnessv1.SandboxConfig) error {
-	resolved, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return err
-	}
 	if level < sandbox.Full {
-		secret, folder := m.Uncovered(confinement.Request{Workspace: resolved, Config: cfg, Hidden: c.data})
+		secret, folder := m.Uncovered(confinement.Request{Workspace: dir, Config: cfg, Hidden: c.data})
 		if secret != "" {
 			return fault.Invalid("sandbox", "%s of the harness is in %s, which commands read, and only the level full can keep them from it: use another folder for one of them", secret, folder)
 		}

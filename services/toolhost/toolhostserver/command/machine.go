@@ -87,7 +87,11 @@ func (p *prober) probe(ctx context.Context) (confinement.Machine, *harnessv1.San
 			return m, s
 		}
 		m.Bwrap = ""
-		why = append(why, "bubblewrap does not work here ("+err.Error()+"): allow unprivileged user namespaces for the level full")
+		if strings.Contains(err.Error(), "--bind-fd") {
+			why = append(why, "bubblewrap is too old for the level full: it has no --bind-fd, without which a folder can be exchanged while it is mounted: install version 0.10 or newer, or a package of your system with the fix of CVE-2024-42472")
+		} else {
+			why = append(why, "bubblewrap does not work here ("+err.Error()+"): allow unprivileged user namespaces for the level full")
+		}
 	}
 	s.Level = sandbox.Off
 	switch err := p.try(ctx, m, sandbox.Kernel); {
@@ -124,6 +128,12 @@ func (p *prober) try(ctx context.Context, m confinement.Machine, level harnessv1
 	if err := errors.Join(os.Mkdir(workplace, 0o700), os.WriteFile(outside, []byte("reached"), 0o600)); err != nil {
 		return err
 	}
+	folder, err := os.Open(workplace)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = folder.Close() }()
+	workplace = disk.PathOf(folder)
 	run, err := p.confiner.confine(m, level, runFolder{root: dir}, workplace, nil)
 	if err != nil {
 		return err
@@ -131,7 +141,7 @@ func (p *prober) try(ctx context.Context, m confinement.Machine, level harnessv1
 	// What does not confine counts as broken, whatever it reports.
 	line := "if cat ../outside 2>/dev/null; then exit 1; fi; echo inside"
 	var output strings.Builder
-	exit, err := process.Run(ctx, process.Command{Line: line, Dir: workplace, Environ: run.Environ, Plan: run.Plan, Mark: p.mark(), Output: &output})
+	exit, err := process.Run(ctx, process.Command{Line: line, Dir: disk.ByDescriptor(folder), Environ: run.Environ, Plan: run.Plan, Mark: p.mark(), Output: &output})
 	switch {
 	case err != nil:
 		return err

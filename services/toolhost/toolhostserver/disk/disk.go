@@ -2,7 +2,8 @@
 // reading a file that may be no regular one, replacing one in one step, removing a tree
 // with read-only folders, and the text of an error without the paths of the machine.
 //
-// It has no state. It follows links; code that must not follow them uses os.Root.
+// It has no state. It follows links, apart from OpenFolder and OpenRoot; within a folder os.Root follows none
+// that leads out of it.
 package disk
 
 import (

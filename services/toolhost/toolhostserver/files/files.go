@@ -70,7 +70,11 @@ func (f *Files) Describe(ctx context.Context, req *harnessv1.DescribeWorkspaceRe
 	if err := workspace.CheckPath(req.GetWorkspace()); err != nil {
 		return nil, err
 	}
-	w, err := f.Open(req.GetWorkspace())
+	folder, err := findFolder(req)
+	if err != nil {
+		return nil, workspace.Unusable(req.GetWorkspace(), err)
+	}
+	w, err := f.Open(folder.GetPath())
 	if err != nil {
 		return nil, workspace.Unusable(req.GetWorkspace(), err)
 	}
@@ -85,9 +89,17 @@ func (f *Files) Describe(ctx context.Context, req *harnessv1.DescribeWorkspaceRe
 	}
 	return &harnessv1.Environment{
 		WorkingDirectory: w.Dir,
+		Folder:           folder,
 		Platform:         runtime.GOOS + "/" + runtime.GOARCH,
 		Listing:          listing,
 		InstructionFiles: f.Instructions(ctx, r),
-		Skills:           f.skills(r, req.GetSkillFolders(), req.GetUserSkills()),
+		Skills:           f.skills(r, SkillFolders{Named: req.GetSkillFolders(), Roots: req.GetRoots(), Own: req.GetUserSkills()}),
 	}, nil
+}
+
+func findFolder(req *harnessv1.DescribeWorkspaceRequest) (*harnessv1.WorkspaceFolder, error) {
+	if req.GetWithoutLinks() {
+		return workspace.At(req.GetWorkspace())
+	}
+	return workspace.Find(req.GetWorkspace(), req.GetRoots())
 }

@@ -59,15 +59,15 @@ func TestDescribeHasInstructionsAndSkillsUpToTheRoot(t *testing.T) {
 	if s := e.GetSkills(); len(s) != 1 || s[0].GetName() != "deploy" || s[0].GetProblem() != "" {
 		t.Errorf("got %v", s)
 	}
-	if text, done := f.Skill(dir, nil, false, "deploy", ""); !done || !strings.Contains(text, "Run it.") || !strings.HasSuffix(text, "\nsteps.txt") {
+	if text, done := f.Skill(dir, SkillFolders{}, "deploy", ""); !done || !strings.Contains(text, "Run it.") || !strings.HasSuffix(text, "\nsteps.txt") {
 		t.Errorf("got %q, %v", text, done)
 	}
 	for path, want := range map[string]string{"steps.txt": "one", "../../../AGENTS.md": "must be a file in the folder of the skill: steps.txt."} {
-		if text, done := f.Skill(dir, nil, false, "deploy", path); !strings.HasSuffix(text, want) || done != (want == "one") {
+		if text, done := f.Skill(dir, SkillFolders{}, "deploy", path); !strings.HasSuffix(text, want) || done != (want == "one") {
 			t.Errorf("%s: got %q, %v", path, text, done)
 		}
 	}
-	if text, done := f.Skill(dir, nil, false, "none", ""); done || text != `There is no skill "none". There are: deploy.` {
+	if text, done := f.Skill(dir, SkillFolders{}, "none", ""); done || text != `There is no skill "none". There are: deploy.` {
 		t.Errorf("got %q, %v", text, done)
 	}
 }

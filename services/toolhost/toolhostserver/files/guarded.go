@@ -15,16 +15,12 @@ import (
 // set up by it, and no person or rule has allowed that. allowed is true if one has, for the
 // path that the call names.
 func refuseWrite(w *workspace.Workspace, watch *guard.Watch, allowed bool, path, name string) error {
-	base, err := filepath.EvalSymlinks(w.Dir)
-	if err != nil {
-		return err
-	}
-	file := filepath.Join(base, name)
+	file := filepath.Join(w.Dir, name)
 	what := sandbox.Guarded(name)
-	if what == "" && (watch.Holds(file) || isPartOfRepository(base, name)) {
+	if what == "" && (watch.Holds(file) || isPartOfRepository(w.Root, name)) {
 		what = "what git runs programs by"
 	}
-	named := filepath.Join(base, path) == file || filepath.Join(w.Dir, path) == file || filepath.IsAbs(path) && filepath.Clean(path) == file
+	named := filepath.Join(w.Dir, path) == file || filepath.IsAbs(path) && filepath.Clean(path) == file
 	if filepath.IsAbs(path) {
 		rel, err := filepath.Rel(w.Dir, path)
 		named = named || err == nil && rel == name
@@ -43,13 +39,13 @@ func refuseWrite(w *workspace.Workspace, watch *guard.Watch, allowed bool, path,
 
 // isPartOfRepository reports whether a file is in a folder that git takes for a bare
 // repository, or would after the file is written.
-func isPartOfRepository(base, name string) bool {
+func isPartOfRepository(workspace *os.Root, name string) bool {
 	parts := strings.Split(name, "/")
-	folder := base
+	folder := "."
 	for _, part := range parts {
 		found := 0
 		for _, entry := range []string{"HEAD", "objects", "refs"} {
-			if _, err := os.Lstat(filepath.Join(folder, entry)); err == nil || part == entry {
+			if _, err := workspace.Lstat(filepath.Join(folder, entry)); err == nil || part == entry {
 				found++
 			}
 		}

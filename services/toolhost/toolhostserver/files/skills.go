@@ -28,13 +28,22 @@ const (
 // skillFolders are the folders that have skills, within a folder of a workspace or a user.
 var skillFolders = []string{".agents/skills", ".claude/skills"}
 
+// SkillFolders are the folders with skills apart from those of the workspace.
+type SkillFolders struct {
+	// Named are those that the agent names. The skills in them are within one of Roots, unless that is
+	// empty, whatever links there are.
+	Named, Roots []string
+	// Own adds those of the user of this process.
+	Own bool
+}
+
 // skills returns the skills of a workspace: those of its folder and of each above it up to the
-// repository's root, with own those of the user of this process, then those of named folders. The
+// repository's root, those of the user of this process, then those of named folders. The
 // first with a name counts. A folder of a repository that leads out of it is none.
-func (f *Files) skills(r git.Repository, named []string, own bool) []*harnessv1.Skill {
+func (f *Files) skills(r git.Repository, more SkillFolders) []*harnessv1.Skill {
 	var found []*harnessv1.Skill
 	names := map[string]bool{}
-	add := func(folder, within string) {
+	add := func(folder string, within ...string) {
 		for _, skill := range skillsIn(folder, within) {
 			if names[skill.GetName()] || len(found) >= maxSkills {
 				continue
@@ -51,19 +60,20 @@ func (f *Files) skills(r git.Repository, named []string, own bool) []*harnessv1.
 			break
 		}
 	}
-	if home, err := os.UserHomeDir(); err == nil && own {
+	if home, err := os.UserHomeDir(); err == nil && more.Own {
 		for _, folder := range skillFolders {
-			add(filepath.Join(home, folder), "")
+			add(filepath.Join(home, folder))
 		}
 	}
-	for _, folder := range named {
-		add(folder, "")
+	roots := disk.WithoutLinks(more.Roots)
+	for _, folder := range more.Named {
+		add(folder, roots...)
 	}
 	return found
 }
 
-// skillsIn returns the skills in a folder, by name. Unless within is empty, they are within it.
-func skillsIn(folder, within string) []*harnessv1.Skill {
+// skillsIn returns the skills in a folder, by name. Unless within is empty, they are in one of those folders.
+func skillsIn(folder string, within []string) []*harnessv1.Skill {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil
@@ -71,7 +81,7 @@ func skillsIn(folder, within string) []*harnessv1.Skill {
 	var found []*harnessv1.Skill
 	for _, entry := range entries {
 		dir, err := filepath.EvalSymlinks(filepath.Join(folder, entry.Name()))
-		if err != nil || within != "" && !inside(within, dir) {
+		if err != nil || len(within) > 0 && !slices.ContainsFunc(within, func(folder string) bool { return inside(folder, dir) }) {
 			continue
 		}
 		text, err := readIn(dir, toolhost.SkillFile)
@@ -95,9 +105,9 @@ func inside(folder, path string) bool {
 	return err == nil && relative != ".." && !strings.HasPrefix(relative, ".."+string(filepath.Separator))
 }
 
-// readIn reads a file of a folder. A path that leads out of it is an error.
+// readIn reads a file of a folder, whose path is without links. A path that leads out of it is an error.
 func readIn(folder, path string) (string, error) {
-	root, err := os.OpenRoot(folder)
+	root, err := disk.OpenRoot(folder)
 	if err != nil {
 		return "", err
 	}
@@ -119,12 +129,12 @@ func readIn(folder, path string) (string, error) {
 
 // Skill returns the text of a skill of a workspace, or a file of its folder. If done is false, the
 // text is for the model: why it cannot be used.
-func (f *Files) Skill(dir string, named []string, own bool, name, path string) (text string, done bool) {
+func (f *Files) Skill(dir string, more SkillFolders, name, path string) (text string, done bool) {
 	r, err := git.Find(dir)
 	if err != nil {
 		return "The workspace cannot be used: " + disk.Reason(err) + ".", false
 	}
-	all := f.skills(r, named, own)
+	all := f.skills(r, more)
 	i := slices.IndexFunc(all, func(k *harnessv1.Skill) bool { return k.GetName() == name })
 	if i < 0 {
 		var names []string
@@ -163,14 +173,18 @@ func (f *Files) Skill(dir string, named []string, own bool, name, path string) (
 
 // filesIn returns the files of a skill apart from its SKILL.md, by path.
 func filesIn(folder string) []string {
+	root, err := disk.OpenRoot(folder)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = root.Close() }()
 	var files []string
-	_ = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+	_ = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || len(files) >= maxSkillFiles {
-			return filepath.SkipAll
+			return fs.SkipAll
 		}
-		relative, err := filepath.Rel(folder, path)
-		if err == nil && entry.Type().IsRegular() && relative != toolhost.SkillFile {
-			files = append(files, content.Line(content.Clean(relative), 200))
+		if entry.Type().IsRegular() && path != toolhost.SkillFile {
+			files = append(files, content.Line(content.Clean(path), 200))
 		}
 		return nil
 	})

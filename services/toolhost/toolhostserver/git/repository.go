@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 )
 
 // Repository is the git repository of a workspace. Paths are absolute and without links.
@@ -18,15 +20,13 @@ type Repository struct {
 // one above the workspace that belongs to an unrelated user: every user can put a .git
 // and instruction files into a folder such as /tmp.
 func Find(dir string) (Repository, error) {
-	dir, err := filepath.EvalSymlinks(dir)
+	dir = filepath.Clean(dir)
+	folder, err := disk.OpenFolder(dir)
 	if err != nil {
 		return Repository{}, err
 	}
-	dir, err = filepath.Abs(dir)
-	if err != nil {
-		return Repository{}, err
-	}
-	info, err := os.Stat(dir)
+	defer func() { _ = folder.Close() }()
+	info, err := folder.Stat()
 	if err != nil {
 		return Repository{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 )
 
 // access opens paths below folders that were opened before. Links that a call has made do
@@ -19,7 +20,7 @@ type access struct {
 
 // newAccess opens a workspace. Its error is ErrWorkspace unless there are no descriptors.
 func newAccess(workspace string) (*access, error) {
-	root, err := os.OpenRoot(workspace)
+	root, err := disk.OpenRoot(workspace)
 	var scarce scarcity
 	switch {
 	case scarce.see(err) == nil:
@@ -42,7 +43,7 @@ func (a *access) anchor(folder string) {
 	if _, _, err := a.opened(folder); err == nil {
 		return
 	}
-	root, err := os.OpenRoot(folder)
+	root, err := disk.OpenRoot(folder)
 	if a.see(err) == nil {
 		a.roots[folder] = root
 	}
@@ -73,7 +74,7 @@ func (a *access) open(path string) (*os.Root, string, error) {
 		return root, name, nil
 	}
 	parent := filepath.Dir(path)
-	if root, err = os.OpenRoot(parent); a.see(err) != nil {
+	if root, err = disk.OpenRoot(parent); a.see(err) != nil {
 		return nil, "", err
 	}
 	a.roots[parent] = root

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 )
 
 const (
@@ -189,7 +191,7 @@ func readFolder(path string) ([]os.DirEntry, error) {
 	const flags = os.O_RDONLY | syscall.O_DIRECTORY | syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 	f, err := os.OpenFile(path, flags, 0)
 	if os.IsPermission(err) {
-		root, rootErr := os.OpenRoot(filepath.Dir(path))
+		root, rootErr := disk.OpenRoot(filepath.Dir(path))
 		if rootErr != nil {
 			return nil, err
 		}

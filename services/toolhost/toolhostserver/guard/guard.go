@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/services/toolhost/gitguard"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 )
 
 // Guard guards the repositories in which a tool host works. Many goroutines may use it.
@@ -94,10 +95,12 @@ func (g *Guard) Start(workspace string) (*Watch, error) {
 func (g *Guard) StartWrite(workspace string) (*Watch, error) { return g.start(workspace, true) }
 
 func (g *Guard) start(workspace string, quick bool) (*Watch, error) {
-	workspace, err := filepath.EvalSymlinks(workspace)
+	workspace = filepath.Clean(workspace)
+	folder, err := disk.OpenFolder(workspace)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrWorkspace, err)
 	}
+	_ = folder.Close()
 	w := &Watch{guard: g, workspace: workspace, quick: quick}
 	found := g.find(w)
 	g.mu.Lock()

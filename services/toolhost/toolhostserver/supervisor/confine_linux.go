@@ -22,6 +22,8 @@ type setup struct {
 	// other end of that for the status.
 	files  []uintptr
 	status *os.File
+	// folders are the descriptors of the folders of the plan.
+	folders []uintptr
 	// begin announces the beginning of the command; nil: nothing does. It reads the first
 	// line of the status; written has the rest then.
 	begin   *announcement
@@ -52,15 +54,18 @@ func (s *setup) confine(argv []string) ([]string, error) {
 	if p == nil {
 		return argv, nil
 	}
+	if err := s.openFolders(); err != nil {
+		return nil, err
+	}
 	s.group = openGroup(p.Bounds)
-	steps := []func() error{p.join, p.limit, s.count, noNewPrivileges, s.filter, p.landlock, p.capabilities}
+	steps := []func() error{p.join, p.limit, s.count, noNewPrivileges, s.filter, s.landlock, p.capabilities}
 	if len(p.Bwrap) > 0 {
 		steps = append(steps, s.open)
 		if p.Listen != "" {
 			argv = append([]string{entryPath, entryName, p.Listen}, argv...)
 		}
-		command := argv
-		argv = append(p.Bwrap[:len(p.Bwrap):len(p.Bwrap)], "--seccomp", "3", "--json-status-fd", "4")
+		command, bwrap := argv, s.withoutMissing(p.Bwrap)
+		argv = append(bwrap[:len(bwrap):len(bwrap)], "--seccomp", "3", "--json-status-fd", "4")
 		if p.countable() {
 			argv = append(argv, "--block-fd", strconv.Itoa(blockFD))
 		}

@@ -16,6 +16,8 @@ const (
 	writeRights = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
 		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
 		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_SYM
+	// allRights are those of what a command may read and write.
+	allRights    = readRights | writeRights | unix.LANDLOCK_ACCESS_FS_REFER | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
 	deviceRights = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	// fileRights are those that a rule for a file can have.
@@ -51,7 +53,8 @@ func handled(abi int) uint64 {
 
 // landlock confines this thread as the version of the plan can. With bubblewrap the file
 // systems are not restricted: it could not mount them.
-func (p *Plan) landlock() error {
+func (s *setup) landlock() error {
+	p := s.plan
 	abi := p.ABI
 	if now := LandlockABI(); now < abi {
 		return fmt.Errorf("landlock: the kernel has version %d, the host has found %d", now, abi)
@@ -80,12 +83,17 @@ func (p *Plan) landlock() error {
 		return fmt.Errorf("landlock: make a ruleset: %w", errno)
 	}
 	defer func() { _ = unix.Close(int(ruleset)) }()
+	if len(p.Bwrap) == 0 {
+		if err := s.allowFolders(ruleset, attr.Handled_access_fs); err != nil {
+			return err
+		}
+	}
 	for _, rule := range []struct {
 		paths  []string
 		rights uint64
 	}{
 		{p.Read, readRights},
-		{p.Write, readRights | writeRights | unix.LANDLOCK_ACCESS_FS_REFER | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX},
+		{p.Write, allRights},
 		{p.Device, deviceRights},
 	} {
 		for _, path := range rule.paths {
@@ -96,6 +104,23 @@ func (p *Plan) landlock() error {
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0); errno != 0 {
 		return fmt.Errorf("landlock: restrict: %w", errno)
+	}
+	return nil
+}
+
+// allowFolders adds a rule for each of the folders of the plan.
+func (s *setup) allowFolders(ruleset uintptr, handled uint64) error {
+	for i, fd := range s.folders {
+		rights := uint64(readRights)
+		if s.plan.Folders[i].Write {
+			rights = allRights
+		}
+		if fd == closed {
+			continue
+		}
+		if err := allowOpen(ruleset, int(fd), rights&handled); err != nil { //nolint:gosec // a descriptor
+			return fmt.Errorf("landlock: allow %s: %w", s.plan.Folders[i].Path, err)
+		}
 	}
 	return nil
 }
@@ -111,6 +136,11 @@ func allow(ruleset uintptr, path string, rights uint64) error {
 		return err
 	}
 	defer func() { _ = unix.Close(fd) }()
+	return allowOpen(ruleset, fd, rights)
+}
+
+// allowOpen is allow for what is open.
+func allowOpen(ruleset uintptr, fd int, rights uint64) error {
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
 		return err

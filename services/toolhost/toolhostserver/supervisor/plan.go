@@ -1,5 +1,7 @@
 package supervisor
 
+import "strconv"
+
 // Plan is the confinement of a command, which its supervisor sets up before the shell
 // starts. A supervisor that cannot set up all of it starts nothing. Hosts send it to
 // supervisors as JSON.
@@ -13,6 +15,9 @@ type Plan struct {
 	Read   []string `json:"read,omitempty"`
 	Write  []string `json:"write,omitempty"`
 	Device []string `json:"device,omitempty"`
+	// Folders are opened before anything else, without following links. Without Bwrap a command reads
+	// each, and writes those with Write; with Bwrap its options name them by FolderArgument.
+	Folders []Folder `json:"folders,omitempty"`
 	// Bwrap is the command line of bubblewrap up to its --seccomp: the file systems and
 	// namespaces of the command. Empty: the command sees those of the host.
 	Bwrap []string `json:"bwrap,omitempty"`
@@ -33,6 +38,21 @@ type Plan struct {
 	// Bounds are for all processes of the command together; nil means none.
 	Bounds *Bounds `json:"bounds,omitempty"`
 }
+
+// Folder is a folder or a file that others may exchange while a command starts. A link in its path
+// starts nothing; one that does not exist is left out.
+type Folder struct {
+	// Path is absolute; empty: the folder that the supervisor is started in.
+	Path  string `json:"path,omitempty"`
+	Write bool   `json:"write,omitempty"`
+}
+
+// folderFD is the descriptor of the first of Plan.Folders in bubblewrap.
+const folderFD = 11
+
+// FolderArgument is how the options --bind-fd and --ro-bind-fd name Plan.Folders[i], which one of them
+// names once.
+func FolderArgument(i int) string { return strconv.Itoa(folderFD + i) }
 
 // Overlay is a folder that a command sees with its own changes on top. No path has a comma, a
 // colon or a backslash.

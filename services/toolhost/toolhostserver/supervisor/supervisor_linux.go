@@ -139,6 +139,7 @@ func startShell(line string, set *setup) (pid int, err error) {
 }
 
 func (s *setup) fork(line string) (int, error) {
+	defer s.closeFolders()
 	argv, err := s.confine(s.begin.shell(line))
 	if err != nil {
 		s.failed = true
@@ -154,7 +155,7 @@ func (s *setup) fork(line string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: os.Environ(), Files: append([]uintptr{0, 1, 2}, files...), Sys: sys})
+	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: os.Environ(), Files: append([]uintptr{0, 1, 2}, s.descriptors(files)...), Sys: sys})
 	s.failed = err != nil && len(s.files) > 0
 	for _, fd := range s.files {
 		_ = unix.Close(int(fd))

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 )
 
 // errHidden reports a path in a hidden folder.
@@ -36,7 +38,7 @@ func (w *Workspace) hiddenPath() string {
 	if w.hidden == nil {
 		return ""
 	}
-	at := pathOf(w.hidden.dir)
+	at := disk.PathOf(w.hidden.dir)
 	if base := w.base(); base == "" || !isBelow(at, base) {
 		return ""
 	}
@@ -57,7 +59,7 @@ func (w *Workspace) visible(f *os.File, name string) (*os.File, string, error) {
 
 // pathOf returns where an open file is, given its name below the workspace.
 func (w *Workspace) pathOf(f *os.File, name string) string {
-	if path := pathOf(f); filepath.IsAbs(path) {
+	if path := disk.PathOf(f); filepath.IsAbs(path) {
 		return path
 	}
 	resolved, _ := filepath.EvalSymlinks(filepath.Join(w.Dir, name)) // another system

@@ -1,7 +1,11 @@
 // Package workspace opens the folder that a run works in and keeps every access
 // inside it.
 //
-// Paths may be absolute or relative and may lead over links, as long as they end inside
+// A workspace is a folder, not a path: when a run starts, Find follows the links to it once, and each
+// call opens the path without links that Find has returned (Open). So whoever replaces a part of that
+// path by a link ends the access and moves it nowhere.
+//
+// Paths in it may be absolute or relative and may lead over links, as long as they end inside
 // the workspace. What keeps them inside is os.Root, which checks each part of a path as
 // it opens it, so a link that is swapped during a call leads nowhere. The rest of this
 // package only finds the name under which Root opens what a path means.
@@ -28,7 +32,7 @@ var errOutside = errors.New(disk.Outside)
 
 // Workspace is an open workspace.
 type Workspace struct {
-	// Dir is the workspace's path, clean.
+	// Dir is the workspace's path, clean and without links.
 	Dir string
 	// Root confines every access to the workspace.
 	Root *os.Root
@@ -44,9 +48,9 @@ type Workspace struct {
 	hidden *PrivateFolder
 }
 
-// Open opens a folder as a workspace. The caller closes it.
+// Open opens a folder as a workspace, by a path without links. The caller closes it.
 func Open(dir string) (*Workspace, error) {
-	root, err := os.OpenRoot(dir)
+	root, err := disk.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +66,9 @@ func (w *Workspace) Close() {
 	_ = w.self.Close()
 	_ = w.Root.Close()
 }
+
+// Folder returns the open folder. It is closed with the workspace.
+func (w *Workspace) Folder() *os.File { return w.self }
 
 // short returns the name of a path below the workspace as far as its text shows it,
 // and otherwise the path itself.
@@ -79,10 +86,7 @@ func (w *Workspace) short(path string) string {
 // without any link in it; parts that do not exist yet are unchanged. Links may change
 // afterwards, so the name is no permission: Root checks it again.
 func (w *Workspace) Resolve(path string) (string, error) {
-	base, err := filepath.EvalSymlinks(w.Dir)
-	if err != nil {
-		return "", err
-	}
+	base := w.base()
 	if !filepath.IsAbs(path) {
 		path = base + "/" + path
 	}

@@ -27,7 +27,7 @@ type treeFolder struct {
 
 // openTree opens a folder. The caller closes it.
 func openTree(ctx context.Context, dir string) (*treeFolder, error) {
-	root, err := os.OpenRoot(dir)
+	root, err := disk.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}

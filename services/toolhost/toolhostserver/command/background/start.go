@@ -139,7 +139,7 @@ func (s *Commands) execute(ctx context.Context, b *background, call Call) (comma
 		}
 	}()
 	var timer *time.Timer
-	exit, err := s.config.Commands.Run(ctx, command.Request{Run: b.run, Workspace: w.Dir, Confinement: call.Confinement}, process.Command{
+	exit, err := s.config.Commands.Run(ctx, command.Request{Run: b.run, Workspace: w.Dir, Folder: w.Folder(), Confinement: call.Confinement}, process.Command{
 		Line: b.line, Output: b.output, Begun: func(begun process.Begun) {
 			s.config.Commands.Share(b.run, begun)
 			if b.limit > 0 {

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/environment.proto.
  */
 export const file_harness_v1_environment: GenFile = /*@__PURE__*/
-  fileDesc("ChxoYXJuZXNzL3YxL2Vudmlyb25tZW50LnByb3RvEgpoYXJuZXNzLnYxIssBCgtFbnZpcm9ubWVudBIZChF3b3JraW5nX2RpcmVjdG9yeRgBIAEoCRIQCghwbGF0Zm9ybRgCIAEoCRIPCgdsaXN0aW5nGAMgASgJEjYKEWluc3RydWN0aW9uX2ZpbGVzGAQgAygLMhsuaGFybmVzcy52MS5JbnN0cnVjdGlvbkZpbGUSIwoFdG9vbHMYBSADKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjEiEKBnNraWxscxgGIAMoCzIRLmhhcm5lc3MudjEuU2tpbGwiSwoFU2tpbGwSDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIOCgZmb2xkZXIYAyABKAkSDwoHcHJvYmxlbRgEIAEoCSJACg9JbnN0cnVjdGlvbkZpbGUSDAoEcGF0aBgBIAEoCRIPCgdjb250ZW50GAIgASgJEg4KBmRpZ2VzdBgDIAEoCUJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_harness_v1_tool]);
+  fileDesc("ChxoYXJuZXNzL3YxL2Vudmlyb25tZW50LnByb3RvEgpoYXJuZXNzLnYxIvgBCgtFbnZpcm9ubWVudBIZChF3b3JraW5nX2RpcmVjdG9yeRgBIAEoCRIQCghwbGF0Zm9ybRgCIAEoCRIPCgdsaXN0aW5nGAMgASgJEjYKEWluc3RydWN0aW9uX2ZpbGVzGAQgAygLMhsuaGFybmVzcy52MS5JbnN0cnVjdGlvbkZpbGUSIwoFdG9vbHMYBSADKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjEiEKBnNraWxscxgGIAMoCzIRLmhhcm5lc3MudjEuU2tpbGwSKwoGZm9sZGVyGAcgASgLMhsuaGFybmVzcy52MS5Xb3Jrc3BhY2VGb2xkZXIiWwoPV29ya3NwYWNlRm9sZGVyEgwKBHBhdGgYASABKAkSDgoGZGV2aWNlGAIgASgEEg0KBWlub2RlGAMgASgEEgwKBGJvb3QYBCABKAkSDQoFcm9vdHMYBSADKAkiSwoFU2tpbGwSDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIOCgZmb2xkZXIYAyABKAkSDwoHcHJvYmxlbRgEIAEoCSJACg9JbnN0cnVjdGlvbkZpbGUSDAoEcGF0aBgBIAEoCRIPCgdjb250ZW50GAIgASgJEg4KBmRpZ2VzdBgDIAEoCUJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_harness_v1_tool]);
 
 /**
  * Environment is a workspace as the tool host describes it to a new run.
@@ -61,6 +61,13 @@ export type Environment = Message<"harness.v1.Environment"> & {
    * @generated from field: repeated harness.v1.Skill skills = 6;
    */
   skills: Skill[];
+
+  /**
+   * The folder of the workspace, as it was found.
+   *
+   * @generated from field: harness.v1.WorkspaceFolder folder = 7;
+   */
+  folder?: WorkspaceFolder | undefined;
 };
 
 /**
@@ -69,6 +76,57 @@ export type Environment = Message<"harness.v1.Environment"> & {
  */
 export const EnvironmentSchema: GenMessage<Environment> = /*@__PURE__*/
   messageDesc(file_harness_v1_environment, 0);
+
+/**
+ * WorkspaceFolder is the folder that a run works in. It is opened by its path without following
+ * links. What else is known of it only tells whether another folder has come to that path.
+ *
+ * @generated from message harness.v1.WorkspaceFolder
+ */
+export type WorkspaceFolder = Message<"harness.v1.WorkspaceFolder"> & {
+  /**
+   * Absolute path without links.
+   *
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * Its device, as stat(2) has it.
+   *
+   * @generated from field: uint64 device = 2;
+   */
+  device: bigint;
+
+  /**
+   * Its inode.
+   *
+   * @generated from field: uint64 inode = 3;
+   */
+  inode: bigint;
+
+  /**
+   * The boot of the machine, within which device is the same for a file system; empty: not known.
+   *
+   * @generated from field: string boot = 4;
+   */
+  boot: string;
+
+  /**
+   * The folders that the token of the caller who started the run is for, as its line names them;
+   * empty: it is for all. The path was within one of them.
+   *
+   * @generated from field: repeated string roots = 5;
+   */
+  roots: string[];
+};
+
+/**
+ * Describes the message harness.v1.WorkspaceFolder.
+ * Use `create(WorkspaceFolderSchema)` to create a new message.
+ */
+export const WorkspaceFolderSchema: GenMessage<WorkspaceFolder> = /*@__PURE__*/
+  messageDesc(file_harness_v1_environment, 1);
 
 /**
  * Skill is a folder with a SKILL.md: instructions for one kind of task, which the model reads
@@ -111,7 +169,7 @@ export type Skill = Message<"harness.v1.Skill"> & {
  * Use `create(SkillSchema)` to create a new message.
  */
 export const SkillSchema: GenMessage<Skill> = /*@__PURE__*/
-  messageDesc(file_harness_v1_environment, 1);
+  messageDesc(file_harness_v1_environment, 2);
 
 /**
  * InstructionFile is a file with permanent instructions, such as AGENTS.md.
@@ -146,5 +204,5 @@ export type InstructionFile = Message<"harness.v1.InstructionFile"> & {
  * Use `create(InstructionFileSchema)` to create a new message.
  */
 export const InstructionFileSchema: GenMessage<InstructionFile> = /*@__PURE__*/
-  messageDesc(file_harness_v1_environment, 2);
+  messageDesc(file_harness_v1_environment, 3);
 

@@ -31,6 +31,7 @@ class Environment(_message.Message):
     INSTRUCTION_FILES_FIELD_NUMBER: _builtins.int
     TOOLS_FIELD_NUMBER: _builtins.int
     SKILLS_FIELD_NUMBER: _builtins.int
+    FOLDER_FIELD_NUMBER: _builtins.int
     working_directory: _builtins.str
     """Absolute path of the workspace."""
     platform: _builtins.str
@@ -49,6 +50,10 @@ class Environment(_message.Message):
     def skills(self) -> _containers.RepeatedCompositeFieldContainer[Global___Skill]:
         """The skills that were found, nearest first; at most 256."""
 
+    @_builtins.property
+    def folder(self) -> Global___WorkspaceFolder:
+        """The folder of the workspace, as it was found."""
+
     def __init__(
         self,
         *,
@@ -58,14 +63,59 @@ class Environment(_message.Message):
         instruction_files: _abc.Iterable[Global___InstructionFile] | None = ...,
         tools: _abc.Iterable[_tool_pb2.ToolSpec] | None = ...,
         skills: _abc.Iterable[Global___Skill] | None = ...,
+        folder: Global___WorkspaceFolder | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["folder", b"folder"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["instruction_files", b"instruction_files", "listing", b"listing", "platform", b"platform", "skills", b"skills", "tools", b"tools", "working_directory", b"working_directory"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["folder", b"folder", "instruction_files", b"instruction_files", "listing", b"listing", "platform", b"platform", "skills", b"skills", "tools", b"tools", "working_directory", b"working_directory"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Environment: _TypeAlias = Environment  # noqa: Y015
+
+@_typing.final
+class WorkspaceFolder(_message.Message):
+    """WorkspaceFolder is the folder that a run works in. It is opened by its path without following
+    links. What else is known of it only tells whether another folder has come to that path.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATH_FIELD_NUMBER: _builtins.int
+    DEVICE_FIELD_NUMBER: _builtins.int
+    INODE_FIELD_NUMBER: _builtins.int
+    BOOT_FIELD_NUMBER: _builtins.int
+    ROOTS_FIELD_NUMBER: _builtins.int
+    path: _builtins.str
+    """Absolute path without links."""
+    device: _builtins.int
+    """Its device, as stat(2) has it."""
+    inode: _builtins.int
+    """Its inode."""
+    boot: _builtins.str
+    """The boot of the machine, within which device is the same for a file system; empty: not known."""
+    @_builtins.property
+    def roots(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The folders that the token of the caller who started the run is for, as its line names them;
+        empty: it is for all. The path was within one of them.
+        """
+
+    def __init__(
+        self,
+        *,
+        path: _builtins.str = ...,
+        device: _builtins.int = ...,
+        inode: _builtins.int = ...,
+        boot: _builtins.str = ...,
+        roots: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["boot", b"boot", "device", b"device", "inode", b"inode", "path", b"path", "roots", b"roots"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WorkspaceFolder: _TypeAlias = WorkspaceFolder  # noqa: Y015
 
 @_typing.final
 class Skill(_message.Message):

@@ -28,6 +28,7 @@ from harnessmesh.gen.harness.v1 import compaction_pb2 as harness_dot_v1_dot_comp
 from harnessmesh.gen.harness.v1 import config_pb2 as harness_dot_v1_dot_config__pb2
 from harnessmesh.gen.harness.v1 import content_pb2 as harness_dot_v1_dot_content__pb2
 from harnessmesh.gen.harness.v1 import contract_pb2 as harness_dot_v1_dot_contract__pb2
+from harnessmesh.gen.harness.v1 import environment_pb2 as harness_dot_v1_dot_environment__pb2
 from harnessmesh.gen.harness.v1 import quality_pb2 as harness_dot_v1_dot_quality__pb2
 from harnessmesh.gen.harness.v1 import run_pb2 as harness_dot_v1_dot_run__pb2
 from harnessmesh.gen.harness.v1 import snapshot_pb2 as harness_dot_v1_dot_snapshot__pb2
@@ -35,7 +36,7 @@ from harnessmesh.gen.harness.v1 import tree_pb2 as harness_dot_v1_dot_tree__pb2
 from harnessmesh.gen.harness.v1 import workitem_pb2 as harness_dot_v1_dot_workitem__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18harness/v1/message.proto\x12\nharness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tree.proto\x1a\x19harness/v1/workitem.proto\"\xcd\x02\n\rRepairTrigger\x12\'\n\x05\x63\x61use\x18\x01 \x01(\x0e\x32\x18.harness.v1.TriggerCause\x12!\n\x04spec\x18\x02 \x01(\x0b\x32\x13.harness.v1.RunSpec\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x16\n\x0einbox_sequence\x18\x04 \x01(\x04\x12\x0e\n\x06\x63\x61ller\x18\x05 \x01(\t\x12\"\n\x06parent\x18\x06 \x01(\x0b\x32\x12.harness.v1.Parent\x12*\n\x07quality\x18\x07 \x01(\x0b\x32\x19.harness.v1.QualityConfig\x12\x14\n\x0c\x65ntitlements\x18\x08 \x03(\t\x12\x0c\n\x04tier\x18\t \x01(\t\x12\x10\n\x08\x66\x65\x61tures\x18\n \x03(\t\x12.\n\x0e\x66\x65\x61ture_config\x18\x0b \x01(\x0b\x32\x16.harness.v1.LoopConfig\">\n\x0eRepairComplete\x12\x14\n\x0crepairs_made\x18\x01 \x01(\r\x12\x16\n\x0einputs_applied\x18\x02 \x01(\r\"\xb2\x01\n\x12\x43ompactionComplete\x12*\n\x06repair\x18\x01 \x01(\x0b\x32\x1a.harness.v1.RepairComplete\x12+\n\x08pressure\x18\x02 \x01(\x0e\x32\x19.harness.v1.PressureLevel\x12\x14\n\x0c\x66reed_tokens\x18\x03 \x01(\r\x12-\n\x07\x63hanges\x18\x04 \x03(\x0b\x32\x1c.harness.v1.CompactionChange\"\xc1\x01\n\x10\x43ompactionChange\x12,\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32\x1c.harness.v1.CompactionAction\x12\'\n\x05\x63lass\x18\x02 \x01(\x0e\x32\x18.harness.v1.MessageClass\x12\x15\n\rfirst_message\x18\x03 \x01(\x04\x12\x17\n\x0fthrough_message\x18\x04 \x01(\x04\x12\x10\n\x08messages\x18\x05 \x01(\r\x12\x14\n\x0c\x66reed_tokens\x18\x06 \x01(\r\"j\n\tTurnError\x12\'\n\x04kind\x18\x01 \x01(\x0e\x32\x19.harness.v1.TurnErrorKind\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x0e\n\x06\x63\x61ller\x18\x03 \x01(\t\x12\x13\n\x0bkey_missing\x18\x04 \x01(\x08\"\xe9\x01\n\x0cTurnComplete\x12\x13\n\x0bturn_number\x18\x01 \x01(\r\x12\x12\n\nagent_done\x18\x02 \x01(\x08\x12\x1c\n\x14\x63\x61lled_work_complete\x18\x03 \x01(\x08\x12$\n\x05\x65rror\x18\x04 \x01(\x0b\x32\x15.harness.v1.TurnError\x12\x13\n\x0binterrupted\x18\x05 \x01(\x08\x12\x10\n\x08\x61waiting\x18\x06 \x01(\x08\x12\x0f\n\x07retaken\x18\x07 \x01(\x08\x12\x10\n\x08\x61nswered\x18\x08 \x01(\x08\x12\"\n\x06\x66inish\x18\t \x01(\x0b\x32\x12.harness.v1.Finish\"\x87\x01\n\x06Parked\x12&\n\x06reason\x18\x01 \x01(\x0b\x32\x16.harness.v1.StopReason\x12(\n\x07pending\x18\x02 \x03(\x0b\x32\x17.harness.v1.PendingCall\x12+\n\x07wake_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xdb\x04\n\rHarnessResult\x12%\n\x06status\x18\x01 \x01(\x0e\x32\x15.harness.v1.RunStatus\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x02 \x01(\x08\x12&\n\x06reason\x18\x03 \x01(\x0b\x32\x16.harness.v1.StopReason\x12#\n\x06\x61nswer\x18\x04 \x01(\x0b\x32\x13.harness.v1.Content\x12$\n\x07summary\x18\x05 \x01(\x0b\x32\x13.harness.v1.Content\x12\x12\n\nturn_count\x18\x06 \x01(\r\x12\x12\n\ntool_calls\x18\x07 \x01(\r\x12 \n\x05usage\x18\x08 \x01(\x0b\x32\x11.harness.v1.Usage\x12+\n\x08\x64uration\x18\t \x01(\x0b\x32\x19.google.protobuf.Duration\x12(\n\x07pending\x18\n \x03(\x0b\x32\x17.harness.v1.PendingCall\x12+\n\x07wake_at\x18\x15 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\x0c\x64\x65liverables\x18\x16 \x03(\x0b\x32\x17.harness.v1.Deliverable\x12&\n\x08\x63overage\x18\x17 \x01(\x0b\x32\x14.harness.v1.Coverage\x12#\n\x06output\x18\x18 \x01(\x0b\x32\x13.harness.v1.Content\x12\r\n\x05model\x18\x19 \x01(\t\x12\x12\n\ntranscript\x18\x1a \x01(\t\x12+\n\x07quality\x18\x1b \x01(\x0b\x32\x1a.harness.v1.QualityVerdictJ\x04\x08\x0b\x10\x15*z\n\x0cTriggerCause\x12\x1d\n\x19TRIGGER_CAUSE_UNSPECIFIED\x10\x00\x12\x17\n\x13TRIGGER_CAUSE_START\x10\x01\x12\x1a\n\x16TRIGGER_CAUSE_CONTINUE\x10\x02\x12\x16\n\x12TRIGGER_CAUSE_WAKE\x10\x03*e\n\rPressureLevel\x12\x1e\n\x1aPRESSURE_LEVEL_UNSPECIFIED\x10\x00\x12\x17\n\x13PRESSURE_LEVEL_SOFT\x10\x01\x12\x1b\n\x17PRESSURE_LEVEL_BLOCKING\x10\x02*\xe9\x02\n\rTurnErrorKind\x12\x1f\n\x1bTURN_ERROR_KIND_UNSPECIFIED\x10\x00\x12\x1a\n\x16TURN_ERROR_KIND_FAILED\x10\x01\x12%\n!TURN_ERROR_KIND_CONTEXT_EXHAUSTED\x10\x02\x12\x1a\n\x16TURN_ERROR_KIND_POISON\x10\x03\x12&\n\"TURN_ERROR_KIND_ILLEGAL_TRANSITION\x10\x04\x12\"\n\x1eTURN_ERROR_KIND_PROVIDER_ERROR\x10\x05\x12(\n$TURN_ERROR_KIND_PROVIDER_UNAVAILABLE\x10\x06\x12\x1d\n\x19TURN_ERROR_KIND_CANCELLED\x10\x07\x12&\n\"TURN_ERROR_KIND_SNAPSHOT_TOO_LARGE\x10\x08\x12\x1b\n\x17TURN_ERROR_KIND_NO_PLAN\x10\tBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18harness/v1/message.proto\x12\nharness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1charness/v1/environment.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tree.proto\x1a\x19harness/v1/workitem.proto\"\xfa\x02\n\rRepairTrigger\x12\'\n\x05\x63\x61use\x18\x01 \x01(\x0e\x32\x18.harness.v1.TriggerCause\x12!\n\x04spec\x18\x02 \x01(\x0b\x32\x13.harness.v1.RunSpec\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x16\n\x0einbox_sequence\x18\x04 \x01(\x04\x12\x0e\n\x06\x63\x61ller\x18\x05 \x01(\t\x12\"\n\x06parent\x18\x06 \x01(\x0b\x32\x12.harness.v1.Parent\x12*\n\x07quality\x18\x07 \x01(\x0b\x32\x19.harness.v1.QualityConfig\x12\x14\n\x0c\x65ntitlements\x18\x08 \x03(\t\x12\x0c\n\x04tier\x18\t \x01(\t\x12\x10\n\x08\x66\x65\x61tures\x18\n \x03(\t\x12.\n\x0e\x66\x65\x61ture_config\x18\x0b \x01(\x0b\x32\x16.harness.v1.LoopConfig\x12+\n\x06\x66older\x18\x0c \x01(\x0b\x32\x1b.harness.v1.WorkspaceFolder\">\n\x0eRepairComplete\x12\x14\n\x0crepairs_made\x18\x01 \x01(\r\x12\x16\n\x0einputs_applied\x18\x02 \x01(\r\"\xb2\x01\n\x12\x43ompactionComplete\x12*\n\x06repair\x18\x01 \x01(\x0b\x32\x1a.harness.v1.RepairComplete\x12+\n\x08pressure\x18\x02 \x01(\x0e\x32\x19.harness.v1.PressureLevel\x12\x14\n\x0c\x66reed_tokens\x18\x03 \x01(\r\x12-\n\x07\x63hanges\x18\x04 \x03(\x0b\x32\x1c.harness.v1.CompactionChange\"\xc1\x01\n\x10\x43ompactionChange\x12,\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32\x1c.harness.v1.CompactionAction\x12\'\n\x05\x63lass\x18\x02 \x01(\x0e\x32\x18.harness.v1.MessageClass\x12\x15\n\rfirst_message\x18\x03 \x01(\x04\x12\x17\n\x0fthrough_message\x18\x04 \x01(\x04\x12\x10\n\x08messages\x18\x05 \x01(\r\x12\x14\n\x0c\x66reed_tokens\x18\x06 \x01(\r\"j\n\tTurnError\x12\'\n\x04kind\x18\x01 \x01(\x0e\x32\x19.harness.v1.TurnErrorKind\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x0e\n\x06\x63\x61ller\x18\x03 \x01(\t\x12\x13\n\x0bkey_missing\x18\x04 \x01(\x08\"\xe9\x01\n\x0cTurnComplete\x12\x13\n\x0bturn_number\x18\x01 \x01(\r\x12\x12\n\nagent_done\x18\x02 \x01(\x08\x12\x1c\n\x14\x63\x61lled_work_complete\x18\x03 \x01(\x08\x12$\n\x05\x65rror\x18\x04 \x01(\x0b\x32\x15.harness.v1.TurnError\x12\x13\n\x0binterrupted\x18\x05 \x01(\x08\x12\x10\n\x08\x61waiting\x18\x06 \x01(\x08\x12\x0f\n\x07retaken\x18\x07 \x01(\x08\x12\x10\n\x08\x61nswered\x18\x08 \x01(\x08\x12\"\n\x06\x66inish\x18\t \x01(\x0b\x32\x12.harness.v1.Finish\"\x87\x01\n\x06Parked\x12&\n\x06reason\x18\x01 \x01(\x0b\x32\x16.harness.v1.StopReason\x12(\n\x07pending\x18\x02 \x03(\x0b\x32\x17.harness.v1.PendingCall\x12+\n\x07wake_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xdb\x04\n\rHarnessResult\x12%\n\x06status\x18\x01 \x01(\x0e\x32\x15.harness.v1.RunStatus\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x02 \x01(\x08\x12&\n\x06reason\x18\x03 \x01(\x0b\x32\x16.harness.v1.StopReason\x12#\n\x06\x61nswer\x18\x04 \x01(\x0b\x32\x13.harness.v1.Content\x12$\n\x07summary\x18\x05 \x01(\x0b\x32\x13.harness.v1.Content\x12\x12\n\nturn_count\x18\x06 \x01(\r\x12\x12\n\ntool_calls\x18\x07 \x01(\r\x12 \n\x05usage\x18\x08 \x01(\x0b\x32\x11.harness.v1.Usage\x12+\n\x08\x64uration\x18\t \x01(\x0b\x32\x19.google.protobuf.Duration\x12(\n\x07pending\x18\n \x03(\x0b\x32\x17.harness.v1.PendingCall\x12+\n\x07wake_at\x18\x15 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\x0c\x64\x65liverables\x18\x16 \x03(\x0b\x32\x17.harness.v1.Deliverable\x12&\n\x08\x63overage\x18\x17 \x01(\x0b\x32\x14.harness.v1.Coverage\x12#\n\x06output\x18\x18 \x01(\x0b\x32\x13.harness.v1.Content\x12\r\n\x05model\x18\x19 \x01(\t\x12\x12\n\ntranscript\x18\x1a \x01(\t\x12+\n\x07quality\x18\x1b \x01(\x0b\x32\x1a.harness.v1.QualityVerdictJ\x04\x08\x0b\x10\x15*z\n\x0cTriggerCause\x12\x1d\n\x19TRIGGER_CAUSE_UNSPECIFIED\x10\x00\x12\x17\n\x13TRIGGER_CAUSE_START\x10\x01\x12\x1a\n\x16TRIGGER_CAUSE_CONTINUE\x10\x02\x12\x16\n\x12TRIGGER_CAUSE_WAKE\x10\x03*e\n\rPressureLevel\x12\x1e\n\x1aPRESSURE_LEVEL_UNSPECIFIED\x10\x00\x12\x17\n\x13PRESSURE_LEVEL_SOFT\x10\x01\x12\x1b\n\x17PRESSURE_LEVEL_BLOCKING\x10\x02*\xe9\x02\n\rTurnErrorKind\x12\x1f\n\x1bTURN_ERROR_KIND_UNSPECIFIED\x10\x00\x12\x1a\n\x16TURN_ERROR_KIND_FAILED\x10\x01\x12%\n!TURN_ERROR_KIND_CONTEXT_EXHAUSTED\x10\x02\x12\x1a\n\x16TURN_ERROR_KIND_POISON\x10\x03\x12&\n\"TURN_ERROR_KIND_ILLEGAL_TRANSITION\x10\x04\x12\"\n\x1eTURN_ERROR_KIND_PROVIDER_ERROR\x10\x05\x12(\n$TURN_ERROR_KIND_PROVIDER_UNAVAILABLE\x10\x06\x12\x1d\n\x19TURN_ERROR_KIND_CANCELLED\x10\x07\x12&\n\"TURN_ERROR_KIND_SNAPSHOT_TOO_LARGE\x10\x08\x12\x1b\n\x17TURN_ERROR_KIND_NO_PLAN\x10\tBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -43,26 +44,26 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'harness.v1.message_pb2', _g
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1'
-  _globals['_TRIGGERCAUSE']._serialized_start=2202
-  _globals['_TRIGGERCAUSE']._serialized_end=2324
-  _globals['_PRESSURELEVEL']._serialized_start=2326
-  _globals['_PRESSURELEVEL']._serialized_end=2427
-  _globals['_TURNERRORKIND']._serialized_start=2430
-  _globals['_TURNERRORKIND']._serialized_end=2791
-  _globals['_REPAIRTRIGGER']._serialized_start=338
-  _globals['_REPAIRTRIGGER']._serialized_end=671
-  _globals['_REPAIRCOMPLETE']._serialized_start=673
-  _globals['_REPAIRCOMPLETE']._serialized_end=735
-  _globals['_COMPACTIONCOMPLETE']._serialized_start=738
-  _globals['_COMPACTIONCOMPLETE']._serialized_end=916
-  _globals['_COMPACTIONCHANGE']._serialized_start=919
-  _globals['_COMPACTIONCHANGE']._serialized_end=1112
-  _globals['_TURNERROR']._serialized_start=1114
-  _globals['_TURNERROR']._serialized_end=1220
-  _globals['_TURNCOMPLETE']._serialized_start=1223
-  _globals['_TURNCOMPLETE']._serialized_end=1456
-  _globals['_PARKED']._serialized_start=1459
-  _globals['_PARKED']._serialized_end=1594
-  _globals['_HARNESSRESULT']._serialized_start=1597
-  _globals['_HARNESSRESULT']._serialized_end=2200
+  _globals['_TRIGGERCAUSE']._serialized_start=2277
+  _globals['_TRIGGERCAUSE']._serialized_end=2399
+  _globals['_PRESSURELEVEL']._serialized_start=2401
+  _globals['_PRESSURELEVEL']._serialized_end=2502
+  _globals['_TURNERRORKIND']._serialized_start=2505
+  _globals['_TURNERRORKIND']._serialized_end=2866
+  _globals['_REPAIRTRIGGER']._serialized_start=368
+  _globals['_REPAIRTRIGGER']._serialized_end=746
+  _globals['_REPAIRCOMPLETE']._serialized_start=748
+  _globals['_REPAIRCOMPLETE']._serialized_end=810
+  _globals['_COMPACTIONCOMPLETE']._serialized_start=813
+  _globals['_COMPACTIONCOMPLETE']._serialized_end=991
+  _globals['_COMPACTIONCHANGE']._serialized_start=994
+  _globals['_COMPACTIONCHANGE']._serialized_end=1187
+  _globals['_TURNERROR']._serialized_start=1189
+  _globals['_TURNERROR']._serialized_end=1295
+  _globals['_TURNCOMPLETE']._serialized_start=1298
+  _globals['_TURNCOMPLETE']._serialized_end=1531
+  _globals['_PARKED']._serialized_start=1534
+  _globals['_PARKED']._serialized_end=1669
+  _globals['_HARNESSRESULT']._serialized_start=1672
+  _globals['_HARNESSRESULT']._serialized_end=2275
 # @@protoc_insertion_point(module_scope)

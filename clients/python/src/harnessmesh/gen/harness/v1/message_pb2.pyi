@@ -14,6 +14,7 @@ from harnessmesh.gen.harness.v1 import compaction_pb2 as _compaction_pb2
 from harnessmesh.gen.harness.v1 import config_pb2 as _config_pb2
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import contract_pb2 as _contract_pb2
+from harnessmesh.gen.harness.v1 import environment_pb2 as _environment_pb2
 from harnessmesh.gen.harness.v1 import quality_pb2 as _quality_pb2
 from harnessmesh.gen.harness.v1 import run_pb2 as _run_pb2
 from harnessmesh.gen.harness.v1 import snapshot_pb2 as _snapshot_pb2
@@ -151,6 +152,7 @@ class RepairTrigger(_message.Message):
     TIER_FIELD_NUMBER: _builtins.int
     FEATURES_FIELD_NUMBER: _builtins.int
     FEATURE_CONFIG_FIELD_NUMBER: _builtins.int
+    FOLDER_FIELD_NUMBER: _builtins.int
     cause: Global___TriggerCause.ValueType
     """Why."""
     request_id: _builtins.str
@@ -187,6 +189,12 @@ class RepairTrigger(_message.Message):
     def feature_config(self) -> _config_pb2.LoopConfig:
         """START only: what these features set, where the spec leaves it unset. Unset: nothing."""
 
+    @_builtins.property
+    def folder(self) -> _environment_pb2.WorkspaceFolder:
+        """START only: the folder that spec.workspace led to when the run was started, which the run works in. Unset:
+        there is no workspace, or an earlier version has started the run.
+        """
+
     def __init__(
         self,
         *,
@@ -201,10 +209,11 @@ class RepairTrigger(_message.Message):
         tier: _builtins.str = ...,
         features: _abc.Iterable[_builtins.str] | None = ...,
         feature_config: _config_pb2.LoopConfig | None = ...,
+        folder: _environment_pb2.WorkspaceFolder | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["feature_config", b"feature_config", "parent", b"parent", "quality", b"quality", "spec", b"spec"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["feature_config", b"feature_config", "folder", b"folder", "parent", b"parent", "quality", b"quality", "spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "cause", b"cause", "entitlements", b"entitlements", "feature_config", b"feature_config", "features", b"features", "inbox_sequence", b"inbox_sequence", "parent", b"parent", "quality", b"quality", "request_id", b"request_id", "spec", b"spec", "tier", b"tier"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "cause", b"cause", "entitlements", b"entitlements", "feature_config", b"feature_config", "features", b"features", "folder", b"folder", "inbox_sequence", b"inbox_sequence", "parent", b"parent", "quality", b"quality", "request_id", b"request_id", "spec", b"spec", "tier", b"tier"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

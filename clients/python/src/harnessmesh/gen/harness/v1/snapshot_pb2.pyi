@@ -15,6 +15,7 @@ from harnessmesh.gen.harness.v1 import config_pb2 as _config_pb2
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import contract_pb2 as _contract_pb2
 from harnessmesh.gen.harness.v1 import conversation_pb2 as _conversation_pb2
+from harnessmesh.gen.harness.v1 import environment_pb2 as _environment_pb2
 from harnessmesh.gen.harness.v1 import hook_pb2 as _hook_pb2
 from harnessmesh.gen.harness.v1 import inbox_pb2 as _inbox_pb2
 from harnessmesh.gen.harness.v1 import mcp_pb2 as _mcp_pb2
@@ -283,6 +284,7 @@ class Snapshot(_message.Message):
     ANSWERED_CALLS_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
     WORKSPACE_FIELD_NUMBER: _builtins.int
+    FOLDER_FIELD_NUMBER: _builtins.int
     GOAL_PREVIEW_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     TOOL_RULES_FIELD_NUMBER: _builtins.int
@@ -370,7 +372,7 @@ class Snapshot(_message.Message):
     model: _builtins.str
     """PROVIDER:NAME of the model that is in use."""
     workspace: _builtins.str
-    """Absolute path of the workspace on the tool host."""
+    """Absolute path of the workspace on the tool host, without links unless an earlier version has started the run."""
     goal_preview: _builtins.str
     """The goal of the segment, at most 512 bytes of it inline."""
     accepted: _builtins.bool
@@ -472,6 +474,12 @@ class Snapshot(_message.Message):
     @_builtins.property
     def answered_calls(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Hashes of the ids of the last 256 calls answered from outside."""
+
+    @_builtins.property
+    def folder(self) -> _environment_pb2.WorkspaceFolder:
+        """The folder that was at workspace when the run last looked. Unset: there is no workspace, or an
+        earlier version has started the run and it has not looked since.
+        """
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
@@ -671,6 +679,7 @@ class Snapshot(_message.Message):
         answered_calls: _abc.Iterable[_builtins.int] | None = ...,
         model: _builtins.str = ...,
         workspace: _builtins.str = ...,
+        folder: _environment_pb2.WorkspaceFolder | None = ...,
         goal_preview: _builtins.str = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
         tool_rules: _abc.Iterable[_tool_pb2.ToolRule] | None = ...,
@@ -732,9 +741,9 @@ class Snapshot(_message.Message):
         compaction_plan: _compaction_pb2.CompactionPlan | None = ...,
         tools_digest: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["activity", b"activity", "answer", b"answer", "changed_files", b"changed_files", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "expire_time", b"expire_time", "goal", b"goal", "hooks", b"hooks", "jit", b"jit", "mcp", b"mcp", "output", b"output", "parent", b"parent", "progress_tracker", b"progress_tracker", "quality", b"quality", "reasoning", b"reasoning", "running_since", b"running_since", "spent", b"spent", "stop_reason", b"stop_reason", "stopping", b"stopping", "summary", b"summary", "task", b"task", "task_contract", b"task_contract", "token_budget", b"token_budget", "trace", b"trace", "turn", b"turn", "wake_at", b"wake_at", "work_item_ledger", b"work_item_ledger"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["activity", b"activity", "answer", b"answer", "changed_files", b"changed_files", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "expire_time", b"expire_time", "folder", b"folder", "goal", b"goal", "hooks", b"hooks", "jit", b"jit", "mcp", b"mcp", "output", b"output", "parent", b"parent", "progress_tracker", b"progress_tracker", "quality", b"quality", "reasoning", b"reasoning", "running_since", b"running_since", "spent", b"spent", "stop_reason", b"stop_reason", "stopping", b"stopping", "summary", b"summary", "task", b"task", "task_contract", b"task_contract", "token_budget", b"token_budget", "trace", b"trace", "turn", b"turn", "wake_at", b"wake_at", "work_item_ledger", b"work_item_ledger"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "activity", b"activity", "answer", b"answer", "answer_model", b"answer_model", "answer_sent_back", b"answer_sent_back", "answered_by", b"answered_by", "answered_calls", b"answered_calls", "autonomous", b"autonomous", "background_commands", b"background_commands", "changed_files", b"changed_files", "children", b"children", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "continuation_count", b"continuation_count", "conversation_bytes", b"conversation_bytes", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "drained_items", b"drained_items", "entitlements", b"entitlements", "expire_time", b"expire_time", "failed_tries", b"failed_tries", "fallback_models", b"fallback_models", "features", b"features", "first_sequence", b"first_sequence", "goal", b"goal", "goal_preview", b"goal_preview", "granted_tools", b"granted_tools", "grants", b"grants", "graphs", b"graphs", "hooks", b"hooks", "inbox_cursor", b"inbox_cursor", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "items_shown_turn", b"items_shown_turn", "jit", b"jit", "max_turns", b"max_turns", "mcp", b"mcp", "message_count", b"message_count", "mode", b"mode", "model", b"model", "model_adjustments", b"model_adjustments", "output", b"output", "output_problem", b"output_problem", "output_rejections", b"output_rejections", "parent", b"parent", "park_version", b"park_version", "paused_phase", b"paused_phase", "pending_tool_calls", b"pending_tool_calls", "pending_tools", b"pending_tools", "phase", b"phase", "progress_tracker", b"progress_tracker", "quality", b"quality", "reasoning", b"reasoning", "rejected_count", b"rejected_count", "rejected_kind", b"rejected_kind", "running_since", b"running_since", "segment", b"segment", "short", b"short", "skills", b"skills", "spent", b"spent", "started_by", b"started_by", "status", b"status", "stop_reason", b"stop_reason", "stopping", b"stopping", "summary", b"summary", "task", b"task", "task_contract", b"task_contract", "tier", b"tier", "token_budget", b"token_budget", "told_controls", b"told_controls", "told_turn", b"told_turn", "tool_rules", b"tool_rules", "tool_usage", b"tool_usage", "tools_digest", b"tools_digest", "trace", b"trace", "turn", b"turn", "turn_count", b"turn_count", "wake_at", b"wake_at", "work_complete_retries", b"work_complete_retries", "work_item_ledger", b"work_item_ledger", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "activity", b"activity", "answer", b"answer", "answer_model", b"answer_model", "answer_sent_back", b"answer_sent_back", "answered_by", b"answered_by", "answered_calls", b"answered_calls", "autonomous", b"autonomous", "background_commands", b"background_commands", "changed_files", b"changed_files", "children", b"children", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "continuation_count", b"continuation_count", "conversation_bytes", b"conversation_bytes", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "drained_items", b"drained_items", "entitlements", b"entitlements", "expire_time", b"expire_time", "failed_tries", b"failed_tries", "fallback_models", b"fallback_models", "features", b"features", "first_sequence", b"first_sequence", "folder", b"folder", "goal", b"goal", "goal_preview", b"goal_preview", "granted_tools", b"granted_tools", "grants", b"grants", "graphs", b"graphs", "hooks", b"hooks", "inbox_cursor", b"inbox_cursor", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "items_shown_turn", b"items_shown_turn", "jit", b"jit", "max_turns", b"max_turns", "mcp", b"mcp", "message_count", b"message_count", "mode", b"mode", "model", b"model", "model_adjustments", b"model_adjustments", "output", b"output", "output_problem", b"output_problem", "output_rejections", b"output_rejections", "parent", b"parent", "park_version", b"park_version", "paused_phase", b"paused_phase", "pending_tool_calls", b"pending_tool_calls", "pending_tools", b"pending_tools", "phase", b"phase", "progress_tracker", b"progress_tracker", "quality", b"quality", "reasoning", b"reasoning", "rejected_count", b"rejected_count", "rejected_kind", b"rejected_kind", "running_since", b"running_since", "segment", b"segment", "short", b"short", "skills", b"skills", "spent", b"spent", "started_by", b"started_by", "status", b"status", "stop_reason", b"stop_reason", "stopping", b"stopping", "summary", b"summary", "task", b"task", "task_contract", b"task_contract", "tier", b"tier", "token_budget", b"token_budget", "told_controls", b"told_controls", "told_turn", b"told_turn", "tool_rules", b"tool_rules", "tool_usage", b"tool_usage", "tools_digest", b"tools_digest", "trace", b"trace", "turn", b"turn", "turn_count", b"turn_count", "wake_at", b"wake_at", "work_complete_retries", b"work_complete_retries", "work_item_ledger", b"work_item_ledger", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

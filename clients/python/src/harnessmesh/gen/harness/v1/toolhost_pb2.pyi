@@ -334,10 +334,16 @@ class DescribeWorkspaceRequest(_message.Message):
     SANDBOX_FIELD_NUMBER: _builtins.int
     SKILL_FOLDERS_FIELD_NUMBER: _builtins.int
     USER_SKILLS_FIELD_NUMBER: _builtins.int
+    ROOTS_FIELD_NUMBER: _builtins.int
+    WITHOUT_LINKS_FIELD_NUMBER: _builtins.int
     workspace: _builtins.str
     """Absolute path of the workspace."""
     user_skills: _builtins.bool
     """The skills of the user who runs the tool host count too: a local person has started the run."""
+    without_links: _builtins.bool
+    """The workspace is the folder at workspace itself: no part of that path may be a link. Unset:
+    links are followed, and environment.folder says to where.
+    """
     @_builtins.property
     def sandbox(self) -> _sandbox_pb2.SandboxConfig:
         """How commands of the run are to be confined; unset: the defaults."""
@@ -346,6 +352,12 @@ class DescribeWorkspaceRequest(_message.Message):
     def skill_folders(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Folders whose folders are skills too; absolute paths, at most 16."""
 
+    @_builtins.property
+    def roots(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Folders in one of which the workspace, and each skill of skill_folders, has to be once all links are
+        followed; empty: any.
+        """
+
     def __init__(
         self,
         *,
@@ -353,10 +365,12 @@ class DescribeWorkspaceRequest(_message.Message):
         sandbox: _sandbox_pb2.SandboxConfig | None = ...,
         skill_folders: _abc.Iterable[_builtins.str] | None = ...,
         user_skills: _builtins.bool = ...,
+        roots: _abc.Iterable[_builtins.str] | None = ...,
+        without_links: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["sandbox", b"sandbox"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["sandbox", b"sandbox", "skill_folders", b"skill_folders", "user_skills", b"user_skills", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["roots", b"roots", "sandbox", b"sandbox", "skill_folders", b"skill_folders", "user_skills", b"user_skills", "without_links", b"without_links", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -414,6 +428,7 @@ class ExecuteToolRequest(_message.Message):
     SKILL_FOLDERS_FIELD_NUMBER: _builtins.int
     WEB_FIELD_NUMBER: _builtins.int
     USER_SKILLS_FIELD_NUMBER: _builtins.int
+    ROOTS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """The run's namespace."""
     run_id: _builtins.str
@@ -467,6 +482,10 @@ class ExecuteToolRequest(_message.Message):
     def web(self) -> _web_pb2.WebCall:
         """For web tools: the settings of the agent. Unset: they are refused."""
 
+    @_builtins.property
+    def roots(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """For the tool skill: the skills of skill_folders are in one of these folders; empty: anywhere."""
+
     def __init__(
         self,
         *,
@@ -486,10 +505,11 @@ class ExecuteToolRequest(_message.Message):
         skill_folders: _abc.Iterable[_builtins.str] | None = ...,
         web: _web_pb2.WebCall | None = ...,
         user_skills: _builtins.bool = ...,
+        roots: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["confinement", b"confinement", "mcp", b"mcp", "timeout", b"timeout", "web", b"web"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "confinement", b"confinement", "first_sequence", b"first_sequence", "guarded", b"guarded", "ledger_id", b"ledger_id", "mcp", b"mcp", "namespace", b"namespace", "run_id", b"run_id", "shown", b"shown", "skill_folders", b"skill_folders", "timeout", b"timeout", "tool", b"tool", "user_skills", b"user_skills", "web", b"web", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "confinement", b"confinement", "first_sequence", b"first_sequence", "guarded", b"guarded", "ledger_id", b"ledger_id", "mcp", b"mcp", "namespace", b"namespace", "roots", b"roots", "run_id", b"run_id", "shown", b"shown", "skill_folders", b"skill_folders", "timeout", b"timeout", "tool", b"tool", "user_skills", b"user_skills", "web", b"web", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
