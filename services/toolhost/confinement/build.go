@@ -325,7 +325,7 @@ func bounds(r Request) *supervisor.Bounds {
 // namespaces are its own.
 func (m Machine) bwrap(r Request, read, caches []string, internet bool) ([]string, []supervisor.Folder) {
 	var named folders
-	argv := []string{m.Bwrap, "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--new-session", "--die-with-parent", "--cap-drop", "ALL"}
+	argv := []string{m.Bwrap, "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--new-session", "--cap-drop", "ALL"}
 	if m.Root { // files of other users in the workspace stay usable, as without a sandbox
 		argv = append(argv, "--cap-add", "CAP_DAC_OVERRIDE")
 	} else {

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
@@ -18,7 +19,7 @@ const (
 )
 
 // exceeded sends what a command used too much of, once. Without bounds it never does.
-func (b *Bounds) exceeded() <-chan string {
+func (b *Bounds) exceeded(g *group) <-chan string {
 	what := make(chan string, 1)
 	if b == nil || without("measured bounds") {
 		return what
@@ -26,7 +27,8 @@ func (b *Bounds) exceeded() <-chan string {
 	go func() {
 		walked := time.Now() // a command that begins above the bound can remove files
 		for range time.Tick(measureEvery) {
-			if why := b.processes(); why != "" {
+			// The kernel may have killed one process for it; the others end, too.
+			if why := cmp.Or(g.exceeded(b), b.processes()); why != "" {
 				what <- why
 				return
 			}

@@ -77,7 +77,7 @@ func supervise(line string, report *os.File, announced bool) Exit {
 	}
 	set.bound(pid)
 	begin.send(report, set)
-	exit := watch(pid, children, gone, plan.bounds().exceeded())
+	exit := watch(pid, children, gone, plan.bounds().exceeded(set.group))
 	if why := set.group.exceeded(plan.bounds()); why != "" && exit.Code != 0 && !exit.Stopped {
 		exit = Exit{Code: 128 + int(unix.SIGKILL), Signal: int(unix.SIGKILL), Exceeded: why}
 	}
