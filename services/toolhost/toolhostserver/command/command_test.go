@@ -29,7 +29,7 @@ func newCommands(t *testing.T, c Config) *Commands {
 func (c *Commands) run(t *testing.T, dir string, level harnessv1.SandboxLevel, line string) (Exit, string) {
 	t.Helper()
 	var output bytes.Buffer
-	exit, err := c.Run(context.Background(), Request{Run: "run", Workspace: dir, Confinement: &harnessv1.Confinement{Level: level}}, process.Command{
+	exit, err := c.Run(context.Background(), Request{Run: "run", Workspace: dir, Folder: folder(t, dir), Confinement: &harnessv1.Confinement{Level: level}}, process.Command{
 		Line: line, Output: &output,
 	})
 	if err != nil {
@@ -75,4 +75,15 @@ func TestAFolderOfTheHarnessIsNoReadableFolder(t *testing.T) {
 	if p.GetField() != "sandbox.read[0]" || !strings.Contains(p.GetMessage(), "holds data of the harness") {
 		t.Errorf("got %v", p)
 	}
+}
+
+// folder opens the folder of a command.
+func folder(t *testing.T, dir string) *os.File {
+	t.Helper()
+	f, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
 }

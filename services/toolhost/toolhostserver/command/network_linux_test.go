@@ -23,9 +23,10 @@ func TestTheNetworkOfARunIsSharedUntilItIsForgotten(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	begun, ended := make(chan struct{}), make(chan struct{})
 	seen, output := io.Pipe()
+	workplace := folder(t, dir)
 	go func() {
 		defer close(ended)
-		_, err := c.Run(ctx, Request{Run: "run", Workspace: dir, Confinement: &harnessv1.Confinement{Level: sandbox.Full}}, process.Command{
+		_, err := c.Run(ctx, Request{Run: "run", Workspace: dir, Folder: workplace, Confinement: &harnessv1.Confinement{Level: sandbox.Full}}, process.Command{
 			Line: show + "; exec sleep 3600", Output: output, Begun: func(b process.Begun) {
 				c.Share("run", b)
 				close(begun)
@@ -35,7 +36,11 @@ func TestTheNetworkOfARunIsSharedUntilItIsForgotten(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	<-begun
+	select {
+	case <-begun:
+	case <-ended:
+		t.Fatal("the command that has the network has not begun")
+	}
 	// The number of a network that has ended is used again, so compare with one that lives.
 	shared, err := bufio.NewReader(seen).ReadString('\n')
 	if err != nil {
