@@ -20,7 +20,7 @@ func (d *decision) seeFolder() error {
 	}
 	now, before := proto.CloneOf(seen.GetEnvironment().GetFolder()), d.s.GetFolder()
 	switch {
-	case now == nil: // there is none: the calls say so
+	case now == nil: // there is none: the calls report it
 		return nil
 	case before == nil:
 		d.s.Workspace = now.GetPath()
@@ -32,7 +32,7 @@ func (d *decision) seeFolder() error {
 	return nil
 }
 
-// anotherFolder is what the model is told.
+// anotherFolder is the guidance for the model.
 const anotherFolder = "The workspace is another folder than before, at the same path: it was cloned, restored or mounted " +
 	"again. Files, uncommitted changes and results of commands that you remember may be gone. Look at what is there before you go on."
 

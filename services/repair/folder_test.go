@@ -12,8 +12,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/repair"
 )
 
-// TestAnotherFolderAtThePath: a message goes on in a folder that was cloned, restored or mounted
-// again, and says so. After the machine has started again only the inode counts.
+// TestAnotherFolderAtThePath: a message continues the run in a folder that was cloned, restored or
+// mounted again, with guidance. After the machine has started again only the inode counts.
 func TestAnotherFolderAtThePath(t *testing.T) {
 	before := &harnessv1.WorkspaceFolder{Path: "/w", Device: 1, Inode: 2, Boot: "b", Roots: []string{"/"}}
 	for name, c := range map[string]struct {
@@ -75,7 +75,7 @@ func waitingIn(folder *harnessv1.WorkspaceFolder) *harnessv1.Snapshot {
 	return s
 }
 
-// messaged is a message to a run; seen is what the tool host says of its workspace, if it was asked.
+// messaged is a message to a run; seen describes its workspace, nil before the tool host was called.
 func messaged(s *harnessv1.Snapshot, seen *harnessv1.Environment) *harnessv1.StepInput {
 	item := &harnessv1.InboxItem{
 		Id: "m", Sequence: s.GetInboxCursor() + 1, Input: &harnessv1.InboxItem_UserMessage{UserMessage: &harnessv1.UserMessage{Content: content.Inline("Go on.")}},

@@ -80,9 +80,10 @@ type Log interface {
 type Config struct {
 	// Log stores the runs. Required.
 	Log Log
-	// Workspaces has the tool host look at the workspace of a run that is to start: the error says why it
-	// cannot be used, and the problem why commands cannot be confined there. The run works in the folder of the response. Nil disables
-	// the check; the tool host follows the links of the workspace then when the run begins.
+	// Workspaces has the tool host describe the workspace of a run that is to start. It returns an error
+	// for one that cannot be used, and a problem if commands cannot be confined there. The run works in
+	// the folder of the response. Nil disables the check; the tool host follows the links of the
+	// workspace then when the run begins.
 	Workspaces func(context.Context, *harnessv1.DescribeWorkspaceRequest) (*harnessv1.DescribeWorkspaceResponse, error)
 	// Tools lists the tools of the tool host. Nil disables the check of names.
 	Tools func(ctx context.Context) ([]*harnessv1.ToolSpec, error)

@@ -168,7 +168,7 @@ func (s *Server) startable(ctx context.Context, spec *harnessv1.RunSpec) (*harne
 	if err := s.supported(ctx, spec); err != nil {
 		return nil, err
 	}
-	return s.look(ctx, spec)
+	return s.describe(ctx, spec)
 }
 
 // supported refuses a run for which something is missing that does not depend on its workspace.
@@ -229,10 +229,10 @@ func (s *Server) supported(ctx context.Context, spec *harnessv1.RunSpec) error {
 	return nil
 }
 
-// look has the tool host look at the workspace of a run.
-func (s *Server) look(ctx context.Context, spec *harnessv1.RunSpec) (*harnessv1.WorkspaceFolder, error) {
+// describe has the tool host describe the workspace of a run, and returns its folder.
+func (s *Server) describe(ctx context.Context, spec *harnessv1.RunSpec) (*harnessv1.WorkspaceFolder, error) {
 	if s.workspaces == nil {
-		return nil, nil //nolint:nilnil // nobody has looked
+		return nil, nil //nolint:nilnil // it is not known
 	}
 	caller := ctx
 	ctx, cancel := s.bounded(ctx)

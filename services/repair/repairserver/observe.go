@@ -236,7 +236,7 @@ func (o *observer) seeFolder(ctx context.Context) (*harnessv1.Observation, error
 	snapshot := o.task.Step().GetSnapshot()
 	environment, err := o.s.environment(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: snapshot.GetWorkspace(), WithoutLinks: snapshot.GetFolder() != nil})
 	switch status.Code(err) {
-	case codes.OK, codes.InvalidArgument, codes.NotFound: // there is none: the calls say so
+	case codes.OK, codes.InvalidArgument, codes.NotFound: // there is none: the calls report it
 	default:
 		return nil, err
 	}

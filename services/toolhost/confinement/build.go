@@ -122,7 +122,7 @@ func Build(m Machine, level harnessv1.SandboxLevel, r Request) Confinement {
 	return c
 }
 
-// written returns what the command writes apart from its own folders.
+// written returns the paths that the command writes apart from its own folders.
 func (r Request) written() []string {
 	return slices.Concat([]string{r.Workspace}, r.Git, r.Config.GetWrite())
 }

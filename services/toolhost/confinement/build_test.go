@@ -52,7 +52,7 @@ func paths(folders []supervisor.Folder) (all []string) {
 }
 
 // TestWhatRunsCanExchangeIsNamedByDescriptor: no option of bubblewrap names the source of the workspace, or
-// of what the run opens, by a path, because another run can put a link there at any moment.
+// of a folder that the run opens, by a path, because another run can put a link there at any moment.
 func TestWhatRunsCanExchangeIsNamedByDescriptor(t *testing.T) {
 	t.Parallel()
 	r := request(&harnessv1.SandboxConfig{Read: []string{"/srv/data"}, Write: []string{"/srv/out"}})

@@ -54,7 +54,7 @@ func newExchange(t *testing.T) *exchange {
 	return e
 }
 
-// requests are what a run asks of the host, by name: each returns what the run gets to see.
+// requests are those of a run to the host, by name: each returns the response as the run has it.
 func (e *exchange) requests() map[string]func(ctx context.Context) proto.Message {
 	all := map[string]func(ctx context.Context) proto.Message{
 		"describe": func(ctx context.Context) proto.Message {
@@ -112,7 +112,7 @@ func (e *exchange) requests() map[string]func(ctx context.Context) proto.Message
 
 func randomID() string { return disk.RandomName(8) }
 
-// shown is what a run gets to see of a response.
+// shown is a response as the run has it.
 func shown[M proto.Message](m M, err error) proto.Message {
 	if err != nil {
 		return status.Convert(err).Proto()
@@ -120,7 +120,7 @@ func shown[M proto.Message](m M, err error) proto.Message {
 	return m
 }
 
-// leaked returns what of the folder outside a response shows.
+// leaked returns a response that shows the folder outside, else an empty text.
 func leaked(m proto.Message) string {
 	text := protojson.Format(m)
 	if strings.Contains(text, secret) {
@@ -143,7 +143,7 @@ func (e *exchange) checkOutside() {
 }
 
 // TestWorkspaceThatWasReplacedByALink: the run reads, lists and writes nothing where the link leads,
-// whichever part of the path it is, and is told why.
+// whichever part of the path it is, and the result of the call has the reason.
 func TestWorkspaceThatWasReplacedByALink(t *testing.T) {
 	t.Parallel()
 	for name, replace := range map[string]func(e *exchange) error{

@@ -65,7 +65,7 @@ func (h *host) run(j job.Job) (job.Result, error) {
 	return result, nil
 }
 
-// line runs the command line of a job, in a workspace of its own.
+// line runs the command line of a job, in a new workspace.
 func (h *host) line(j job.Job, level harnessv1.SandboxLevel) (job.Result, error) {
 	a := &attempt{host: h, job: j, level: level, target: h.target, ways: []wayout.Way{{}}}
 	a.target.Workspace, a.target.Mark = filepath.Join(h.base, fmt.Sprintf("workspace-%d", h.jobs)), fmt.Sprintf("harness-%d-%d", os.Getpid(), h.jobs)
@@ -185,7 +185,7 @@ func (a *attempt) command(line string) (string, error) {
 	}
 	var output bytes.Buffer
 	exit, err := process.Run(ctx, process.Command{
-		Line: line, Dir: a.target.Workspace, Environ: made.Environ, Plan: made.Plan, Mark: a.target.Mark, Output: bounded{&output},
+		Line: line, Dir: a.target.Workspace, Environ: made.Environ, Plan: made.Plan, Mark: a.target.Mark, Output: head{&output},
 	})
 	if a.result.Code = exit.Code; a.job.Line != "" && err == nil && exit.Error == "" {
 		if a.result.Ended = exit.Exceeded; exit.Stopped {
@@ -285,7 +285,7 @@ func dropArguments(argv, drop []string) []string {
 	return kept
 }
 
-// observe reads what the program printed, and looks at what it did.
+// observe reads the output of the program, and looks at its effects.
 func (a *attempt) observe(output string) error {
 	errs := map[string]string{}
 	lines := bufio.NewScanner(strings.NewReader(output))
@@ -319,13 +319,13 @@ func (a *attempt) observe(output string) error {
 	return nil
 }
 
-// maxOutput bounds what is kept of an output.
+// maxOutput bounds the part of an output that is kept.
 const maxOutput = 1 << 20
 
-// bounded keeps the beginning of an output.
-type bounded struct{ to *bytes.Buffer }
+// head keeps the beginning of an output.
+type head struct{ to *bytes.Buffer }
 
-func (b bounded) Write(p []byte) (int, error) {
+func (b head) Write(p []byte) (int, error) {
 	if b.to.Len() < maxOutput {
 		return b.to.Write(p)
 	}

@@ -122,7 +122,7 @@ func (x *Environment) GetFolder() *WorkspaceFolder {
 }
 
 // WorkspaceFolder is the folder that a run works in. It is opened by its path without following
-// links. What else is known of it only tells whether another folder has come to that path.
+// links. The other fields only show that another folder has come to that path.
 type WorkspaceFolder struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Absolute path without links.

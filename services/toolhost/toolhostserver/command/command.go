@@ -119,7 +119,7 @@ type Request struct {
 	// Run is the key of the run.
 	Run string
 	// Workspace is the path of the folder that the command runs in, without links, and Folder is that
-	// folder: what is at the path by now does not matter.
+	// folder, wherever it has been moved.
 	Workspace string
 	Folder    *os.File
 	// Confinement is the level and the sandbox. At the level AUTO the highest one is used that

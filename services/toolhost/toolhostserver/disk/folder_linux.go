@@ -27,7 +27,7 @@ func open(path string, folder bool) (*os.File, error) {
 	case err != nil:
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	return os.NewFile(uintptr(fd), path), nil //nolint:gosec // a descriptor
+	return os.NewFile(uintptr(fd), path), nil
 }
 
 // walk opens a path name by name, each from the one before.
@@ -46,7 +46,7 @@ func walk(path string, folder bool) (*os.File, error) {
 		}
 		at = next
 	}
-	return os.NewFile(uintptr(at), path), nil //nolint:gosec // a descriptor
+	return os.NewFile(uintptr(at), path), nil
 }
 
 // step opens an entry of a folder that is no link.

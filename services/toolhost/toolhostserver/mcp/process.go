@@ -55,7 +55,8 @@ func (s *Servers) run(ctx context.Context, p mcpclient.Process) error {
 	case level == sandbox.Off:
 		p.Notice("its process is not confined: the sandbox is off")
 	}
-	exit, err := s.config.Commands.Run(ctx, command.Request{Run: p.Run.Key, Workspace: w.Dir, Folder: w.Folder(), Confinement: &harnessv1.Confinement{Level: level, Config: cfg}}, process.Command{
+	request := command.Request{Run: p.Run.Key, Workspace: w.Dir, Folder: w.Folder(), Confinement: &harnessv1.Confinement{Level: level, Config: cfg}}
+	exit, err := s.config.Commands.Run(ctx, request, process.Command{
 		Line: p.Line, Stdin: p.Input, Output: p.Output, Errors: p.Errors, Environ: p.Environ,
 	})
 	switch {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// margin is by how much the kernel's bound of processes exceeds that of a plan. What is in
-// between lets a measurement find that the command has exceeded it.
+// margin is by how much the kernel's bound of processes exceeds that of a plan. Between the
+// two, a measurement finds that the command has exceeded it.
 const margin = 64
 
 // most returns the kernel's bound of processes and threads.

@@ -33,7 +33,7 @@ func (s *setup) openFolders() error {
 func (f Folder) open() (uintptr, error) {
 	if f.Path == "" {
 		fd, err := unix.Open(".", unix.O_PATH|unix.O_CLOEXEC, 0)
-		return uintptr(fd), err //nolint:gosec // a descriptor
+		return uintptr(fd), err
 	}
 	opened, err := disk.OpenPath(f.Path)
 	if err != nil {
@@ -41,7 +41,7 @@ func (f Folder) open() (uintptr, error) {
 	}
 	defer func() { _ = opened.Close() }()
 	fd, err := unix.FcntlInt(opened.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	return uintptr(fd), err //nolint:gosec // a descriptor
+	return uintptr(fd), err
 }
 
 // withoutMissing removes the options of bubblewrap that name folders which do not exist.

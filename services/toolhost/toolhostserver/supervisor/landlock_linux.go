@@ -118,7 +118,7 @@ func (s *setup) allowFolders(ruleset uintptr, handled uint64) error {
 		if fd == closed {
 			continue
 		}
-		if err := allowOpen(ruleset, int(fd), rights&handled); err != nil { //nolint:gosec // a descriptor
+		if err := allowOpen(ruleset, int(fd), rights&handled); err != nil {
 			return fmt.Errorf("landlock: allow %s: %w", s.plan.Folders[i].Path, err)
 		}
 	}
@@ -139,7 +139,7 @@ func allow(ruleset uintptr, path string, rights uint64) error {
 	return allowOpen(ruleset, fd, rights)
 }
 
-// allowOpen is allow for what is open.
+// allowOpen is allow for an open file.
 func allowOpen(ruleset uintptr, fd int, rights uint64) error {
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {

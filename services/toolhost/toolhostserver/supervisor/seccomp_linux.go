@@ -184,7 +184,7 @@ func install(filter []bpf.RawInstruction) error {
 	return err
 }
 
-// installFilter installs a filter with flags, and returns what the kernel does.
+// installFilter installs a filter with flags, and returns the result of the kernel.
 func installFilter(filter []bpf.RawInstruction, flags uintptr) (int, error) {
 	first := (*unix.SockFilter)(unsafe.Pointer(&filter[0]))                                                                //nolint:gosec // the same layout
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: first}                                                     //nolint:gosec // far below 65,536

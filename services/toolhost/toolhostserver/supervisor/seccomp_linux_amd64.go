@@ -16,8 +16,8 @@ var deniedHere = []uint32{
 
 // makesFilesHere and changesModesHere are the calls with a mode that only this architecture has.
 var (
-	makesFilesHere   = []moded{{unix.SYS_OPEN, 2, 1}, {unix.SYS_CREAT, 1, 0}, {unix.SYS_MKNOD, 1, 0}}
-	changesModesHere = []moded{{unix.SYS_CHMOD, 1, 0}}
+	makesFilesHere   = []modeCall{{unix.SYS_OPEN, 2, 1}, {unix.SYS_CREAT, 1, 0}, {unix.SYS_MKNOD, 1, 0}}
+	changesModesHere = []modeCall{{unix.SYS_CHMOD, 1, 0}}
 )
 
 // truncationHere refuses what truncation refuses for calls that only this architecture has.

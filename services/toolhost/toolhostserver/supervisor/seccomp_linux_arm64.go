@@ -11,6 +11,6 @@ const (
 var deniedHere = []uint32{unix.SYS_KEXEC_FILE_LOAD, unix.SYS_LOOKUP_DCOOKIE}
 
 // makesFilesHere and changesModesHere are the calls with a mode that only this architecture has.
-var makesFilesHere, changesModesHere []moded
+var makesFilesHere, changesModesHere []modeCall
 
 func (b *builder) truncationHere() {}

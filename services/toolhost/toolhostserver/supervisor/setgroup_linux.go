@@ -50,7 +50,7 @@ func listen() bool {
 }
 
 // decide answers the calls of a command that set setGroup, until the process ends. It has the
-// rights of the command, in a thread of its own.
+// rights of the command, in a separate thread.
 func decide(listener int) {
 	runtime.LockOSThread()
 	if err := dropCapabilities(false); err != nil {
@@ -76,8 +76,8 @@ func ioctl(fd int, request uintptr, argument unsafe.Pointer) unix.Errno {
 	return errno
 }
 
-// setGroup changes the mode of a folder in place of the process that asks. It returns EPERM for
-// what is none. The process can change its memory meanwhile: what counts is what was opened here.
+// setGroup changes the mode of a folder instead of the process that called. It returns EPERM for
+// anything else. The process can change its memory meanwhile: the file that was opened here counts.
 func (n *notification) setGroup(listener int) unix.Errno {
 	at, path, flags := n.named()
 	folder, errno := n.open(listener, at, path, flags)
@@ -91,7 +91,7 @@ func (n *notification) setGroup(listener int) unix.Errno {
 	return 0
 }
 
-// mode returns the mode that is asked for.
+// mode returns the mode in the call.
 func (n *notification) mode() uint16 {
 	for _, c := range changesModes {
 		if int64(c.number) == int64(n.number) {
@@ -101,7 +101,7 @@ func (n *notification) mode() uint16 {
 	return 0
 }
 
-// named returns what the call names: a descriptor, the address of a path, 0 for none, and flags.
+// named returns the file in the call: a descriptor, the address of a path, 0 for none, and flags.
 func (n *notification) named() (at int32, path uint64, flags uint32) {
 	switch n.number {
 	case unix.SYS_FCHMOD:
@@ -206,7 +206,7 @@ func (n *notification) path(process string, address uint64) (string, unix.Errno)
 // opened returns the path of a descriptor of this thread.
 func opened(fd int) string { return fmt.Sprintf("/proc/thread-self/fd/%d", fd) }
 
-// refused returns the number of an error of opening a folder: EPERM for what is none.
+// refused returns the number of an error of opening a folder: EPERM for another file.
 func refused(err error) unix.Errno {
 	switch errno := errnoOf(err); errno {
 	case unix.ENOTDIR, unix.ELOOP, unix.ENOSYS, unix.EXDEV:

@@ -15,18 +15,18 @@ const (
 // makes are the flags with which open(2) reads its mode. O_TMPFILE contains O_DIRECTORY.
 const makes = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
 
-// moded is a system call with a mode. flags is its argument with the flags of open(2), 0 for none.
-type moded struct {
+// modeCall is a system call with a mode. flags is its argument with the flags of open(2), 0 for none.
+type modeCall struct {
 	number      uint32
 	mode, flags int
 }
 
 // makesFiles are the calls that make files with a mode. None makes a folder. mkdir(2) ignores the
 // bits.
-var makesFiles = append([]moded{{unix.SYS_OPENAT, 3, 2}, {unix.SYS_MKNODAT, 2, 0}}, makesFilesHere...)
+var makesFiles = append([]modeCall{{unix.SYS_OPENAT, 3, 2}, {unix.SYS_MKNODAT, 2, 0}}, makesFilesHere...)
 
 // changesModes are the calls that change a mode, also of folders.
-var changesModes = append([]moded{{unix.SYS_FCHMOD, 1, 0}, {unix.SYS_FCHMODAT, 2, 0}, {unix.SYS_FCHMODAT2, 2, 0}}, changesModesHere...)
+var changesModes = append([]modeCall{{unix.SYS_FCHMOD, 1, 0}, {unix.SYS_FCHMODAT, 2, 0}, {unix.SYS_FCHMODAT2, 2, 0}}, changesModesHere...)
 
 // setID refuses to make a program that runs with the rights of its file's user or group: any
 // other user of the machine could run it. openat2 has its mode in memory; libraries use openat
@@ -46,7 +46,7 @@ func (b *builder) setID(groups bool) {
 }
 
 // mode returns errno from a system call whose mode has one of the bits.
-func (b *builder) mode(c moded, bits uint32, errno unix.Errno) {
+func (b *builder) mode(c modeCall, bits uint32, errno unix.Errno) {
 	if withoutMode(c.number) {
 		return
 	}

@@ -2,8 +2,8 @@
 // inside it.
 //
 // A workspace is a folder, not a path: when a run starts, Find follows the links to it once, and each
-// call opens the path without links that Find has returned (Open). So whoever replaces a part of that
-// path by a link ends the access and moves it nowhere.
+// call opens the path without links that Find has returned (Open). So a link that
+// replaces a part of that path later ends the access and moves it nowhere.
 //
 // Paths in it may be absolute or relative and may lead over links, as long as they end inside
 // the workspace. What keeps them inside is os.Root, which checks each part of a path as

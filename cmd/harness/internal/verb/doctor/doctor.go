@@ -72,8 +72,8 @@ func examineSandbox(ctx context.Context) sandboxRow {
 	s := command.Probe(ctx)
 	row := sandboxRow{Level: sandbox.Name(s.GetLevel()), LandlockABI: s.GetLandlockAbi(), Reason: s.GetReason()}
 	if s.GetLevel() > sandbox.Off {
-		held := supervisor.HeldBy(s.GetLevel() == sandbox.Full)
-		row.Processes, row.Memory = held.Processes, held.Memory
+		kernel := supervisor.FindKernelBounds(s.GetLevel() == sandbox.Full)
+		row.Processes, row.Memory = kernel.Processes, kernel.Memory
 	}
 	return row
 }

@@ -79,7 +79,7 @@ export const EnvironmentSchema: GenMessage<Environment> = /*@__PURE__*/
 
 /**
  * WorkspaceFolder is the folder that a run works in. It is opened by its path without following
- * links. What else is known of it only tells whether another folder has come to that path.
+ * links. The other fields only show that another folder has come to that path.
  *
  * @generated from message harness.v1.WorkspaceFolder
  */

@@ -76,7 +76,7 @@ Global___Environment: _TypeAlias = Environment  # noqa: Y015
 @_typing.final
 class WorkspaceFolder(_message.Message):
     """WorkspaceFolder is the folder that a run works in. It is opened by its path without following
-    links. What else is known of it only tells whether another folder has come to that path.
+    links. The other fields only show that another folder has come to that path.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
