@@ -256,7 +256,13 @@ func (d *driver) observe(step *harnessv1.Step, needs *harnessv1.Needs, key strin
 		}
 		o.Value = &harnessv1.Observation_Inbox{Inbox: proto.CloneOf(batch)}
 	case repair.NeedEnvironment:
-		o.Value = &harnessv1.Observation_Environment{Environment: &harnessv1.Environment{WorkingDirectory: "/w", Platform: "linux/amd64", Listing: "a.txt"}}
+		environment := &harnessv1.Environment{WorkingDirectory: "/w", Platform: "linux/amd64", Listing: "a.txt"}
+		if step.GetRepairTrigger().GetSpec().GetWorkspace() != "" {
+			environment.Folder = folder
+		}
+		o.Value = &harnessv1.Observation_Environment{Environment: environment}
+	case repair.NeedFolder:
+		o.Value = &harnessv1.Observation_Environment{Environment: &harnessv1.Environment{Folder: folder}}
 	case compaction.KeyConversation:
 		o.Value = &harnessv1.Observation_Conversation{Conversation: &harnessv1.ConversationRead{Messages: uint64(len(d.conversation.Messages))}}
 	case compaction.KeyWeights:
@@ -338,3 +344,6 @@ func encode(t testing.TB, m proto.Message) []byte {
 	}
 	return data
 }
+
+// folder is the workspace of a run.
+var folder = &harnessv1.WorkspaceFolder{Path: "/w", Inode: 1}

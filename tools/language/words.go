@@ -152,7 +152,7 @@ var words = []word{
 	},
 	{
 		// A noun clause instead of the thing. Indirect questions are fine: "decides what is sent".
-		name: "what is", kinds: comment, pattern: `what (?:is|are|was|were|has|have|had|the)`, most: 189,
+		name: "what is", kinds: comment, pattern: `what (?:is|are|was|were|has|have|had|the)`, most: 188,
 		except: []string{
 			`(?:decid|determin|ask|know|knew|show|describ|explain|see|saw|nam|record|depend|restrict|limit|unclear|learn)\w*(?: (?:on|of|in order|exactly))? what (?:is|are|was|were|has|have|had|the)`,
 			`what is there`, `what is meant`,
