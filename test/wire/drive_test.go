@@ -16,9 +16,15 @@ import (
 
 const asking = `turns:
   - {calls: [{name: ask_user, arguments: {question: "Which line?"}}]}
-  - {calls: [{name: run_command, arguments: {command: 'echo line >> out', unconfined: to test}}]}
+  - {calls: [CALL]}
   - {calls: [{name: work_complete, arguments: {summary: done}}]}
 `
+
+// Calls that ask in every run, and the file that each writes. Nothing of a run with a token leaves the sandbox.
+const (
+	askingCommand = `{name: run_command, arguments: {command: 'echo line >> out', unconfined: to test}}`
+	askingWrite   = `{name: write_file, arguments: {path: agent.yaml, content: "line\n"}}`
+)
 
 // TestOtherClientsDriveRuns has the clients of the TypeScript and the Python SDK start, answer, approve
 // and cancel runs, through harness mcp serve and /mcp of a gateway. What a client repeats with a request id has no
@@ -43,18 +49,22 @@ func TestOtherClientsDriveRuns(t *testing.T) {
 			t.Run(client+" over "+transport, func(t *testing.T) {
 				t.Parallel()
 				dir, workspace := t.TempDir(), t.TempDir()
-				write(t, filepath.Join(dir, "asking.yaml"), asking)
+				call, file := askingCommand, "out"
+				if transport == "HTTP" {
+					call, file = askingWrite, "agent.yaml"
+				}
+				write(t, filepath.Join(dir, "asking.yaml"), strings.Replace(asking, "CALL", call, 1))
 				model, args := target(t, dir, workspace)
 				cmd := exec.CommandContext(t.Context(), line[0], append([]string{line[1], workspace, model}, args...)...)
 				cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+dir)
-				drive(t, cmd, workspace)
+				drive(t, cmd, filepath.Join(workspace, file))
 			})
 		}
 	}
 }
 
-// drive runs a client and checks what it saw.
-func drive(t *testing.T, cmd *exec.Cmd, workspace string) {
+// drive runs a client and checks its output, and the file that the approved call writes.
+func drive(t *testing.T, cmd *exec.Cmd, file string) {
 	t.Helper()
 	var problems strings.Builder
 	cmd.Stderr = &problems
@@ -80,8 +90,8 @@ func drive(t *testing.T, cmd *exec.Cmd, workspace string) {
 	if !strings.Contains(string(seen.Status), `"DONE"`) || !strings.Contains(string(seen.Cancelled), `"CANCELLED"`) {
 		t.Errorf("the runs are %s and %s", seen.Status, seen.Cancelled)
 	}
-	if data, err := os.ReadFile(filepath.Join(workspace, "out")); err != nil || string(data) != "line\n" {
-		t.Errorf("%q, %v: the approved command did not run once", data, err)
+	if data, err := os.ReadFile(file); err != nil || string(data) != "line\n" {
+		t.Errorf("%q, %v: the approved call did not run once", data, err)
 	}
 }
 

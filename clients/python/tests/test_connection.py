@@ -152,7 +152,7 @@ async def test_the_key_of_a_gateway_on_this_machine_is_found_by_its_address(serv
     for address in (server.address, f"localhost:{port}"):
         async with Client.connect(address) as client:
             assert [run async for run in client.runs(namespace="nobody-is-here")] == []
-    with pytest.raises(UnauthenticatedError, match=str(server.data / "gateway.key")):
+    with pytest.raises(UnauthenticatedError, match="gateway.key"):
         await Client.connect(server.address, token="simsalabim")
 
 
@@ -160,7 +160,7 @@ async def test_without_a_note_the_gateway_names_its_key_file(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    with pytest.raises(UnauthenticatedError, match=str(server.data / "gateway.key")):
+    with pytest.raises(UnauthenticatedError, match="gateway.key"):
         await Client.connect(server.address)
     async with Client.connect(server.address, token=server.key) as client:
         assert [run async for run in client.runs(namespace="nobody-is-here")] == []
