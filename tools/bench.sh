@@ -1,16 +1,8 @@
 #!/usr/bin/env bash
 # Runs each benchmark of the tree once, in its short form, so that none of them can rot.
-#
-#   tools/bench.sh [--only REGEXP | --without REGEXP]
-#
-# --only and --without choose by import path.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=$(tools/packages.sh Benchmark | cut -d' ' -f1 | sort -u)
-case ${1-} in
---only) packages=$(grep -E -- "$2" <<<"$packages") || packages= ;;
---without) packages=$(grep -Ev -- "$2" <<<"$packages") || packages= ;;
-esac
 if [ -z "$packages" ]; then
 	echo "no benchmarks"
 	exit 0

@@ -5,7 +5,7 @@
 #   tools/system.sh [--only REGEXP | --without REGEXP] [GO TEST ARGUMENTS]
 #
 # --only and --without choose by import path. Random faults come first, without the load of other tests. Then
-# three packages run at a time, because they mostly wait; the longest start first.
+# two packages run at a time; the longest start first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export GOFLAGS="-trimpath ${GOFLAGS-}" CGO_ENABLED=${CGO_ENABLED-0}
@@ -22,5 +22,5 @@ status=0
 # shellcheck disable=SC2086 # import paths hold no spaces
 [ -z "$alone" ] || go test -vet=off -timeout 30m -run '^TestSystem' "$@" $alone || status=$?
 # shellcheck disable=SC2086
-[ -z "$rest" ] || go test -vet=off -p 3 -timeout 30m -run '^TestSystem' "$@" $rest || status=$?
+[ -z "$rest" ] || go test -vet=off -p 2 -timeout 30m -run '^TestSystem' "$@" $rest || status=$?
 exit $status

@@ -106,7 +106,8 @@ func newLoop(b *testing.B, on bool) *loop {
 	}
 	l.s = &harnessv1.Snapshot{
 		Config: runstate.Resolve(spec.GetConfig(), 0), Workflow: workflow.Default(), Phase: harnessv1.Phase_PHASE_EXECUTING,
-		Status: harnessv1.RunStatus_RUN_STATUS_RUNNING, MaxTurns: 1_000_000_000, Model: "openai:m", Segment: 1, Workspace: "/w",
+		Status: harnessv1.RunStatus_RUN_STATUS_RUNNING, MaxTurns: 1_000_000_000, Model: "openai:m", Segment: 1,
+		Workspace: "/w", Folder: &harnessv1.WorkspaceFolder{Path: "/w", Inode: 1},
 		RunningSince: timestamppb.New(noon), Definition: d, TaskContract: task, ProgressTracker: &harnessv1.ProgressTracker{},
 		Turn: &harnessv1.TurnState{},
 	}

@@ -21,6 +21,7 @@ var volatile = map[protoreflect.Name]bool{
 	"inbox_cursor": true, "inbox_sequence": true, "cursor": true, "park_version": true, "ledger_id": true, "worker": true,
 	"run_id": true, "id": true, "drained": true, "workspace": true, "item_id": true, "drained_items": true, "request_id": true, "waited_since": true,
 	"trace": true, "traceparent": true, "answered_by": true,
+	"inode": true,
 }
 
 // Canonical returns a log as text, without the volatile fields, times, durations, and
