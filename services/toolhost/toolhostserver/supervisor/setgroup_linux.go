@@ -165,7 +165,7 @@ func openFolder(root, start int, path string, flags uint32) (int, unix.Errno) {
 		how.Flags |= unix.O_NOFOLLOW
 	}
 	if start != root {
-		fd, err := unix.Openat2(start, path, &how)
+		fd, err := openAgain(start, path, &how)
 		if !errors.Is(err, unix.EXDEV) {
 			return fd, refused(err)
 		}
@@ -176,8 +176,22 @@ func openFolder(root, start int, path string, flags uint32) (int, unix.Errno) {
 		path = folder + "/" + path
 	}
 	how.Resolve = unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS
-	fd, err := unix.Openat2(root, path, &how)
+	fd, err := openAgain(root, path, &how)
 	return fd, refused(err)
+}
+
+// attempts bounds how often a path is opened.
+const attempts = 1_000
+
+// openAgain opens a path again for as long as the kernel cannot exclude that a rename or a mount
+// anywhere on the machine has moved a part of it: openat2(2) fails with EAGAIN then.
+func openAgain(at int, path string, how *unix.OpenHow) (fd int, err error) {
+	for range attempts {
+		if fd, err = unix.Openat2(at, path, how); !errors.Is(err, unix.EAGAIN) {
+			break
+		}
+	}
+	return fd, err
 }
 
 // path reads the path at an address of a process; 0: none.
