@@ -204,6 +204,7 @@ func spec(script, workspace string) *harnessv1.RunSpec {
 		Config: &harnessv1.LoopConfig{
 			Model: &harnessv1.ModelConfig{MaxTries: proto.Uint32(1), OutageRetry: durationpb.New(200 * time.Millisecond)},
 			Tools: &harnessv1.ToolConfig{Yolo: proto.Bool(true)},
+			Hooks: &harnessv1.HookConfig{Timeout: durationpb.New(time.Minute)}, // the log of a run does not depend on the load of the machine
 		},
 	}
 }
