@@ -28,6 +28,10 @@ const (
 	tokenBounded = "bounded"
 )
 
+// rootsKey is the header with the folders of a token's line, a value each. It only removes rights. It
+// is binary, because a path has any bytes.
+const rootsKey = "harness-roots-bin"
+
 // entitlementsKey and tierKey are the headers with the entitlements and the tier of a token's line. They come
 // from the guard alone: confined removes those of a caller.
 const (
@@ -43,6 +47,10 @@ func confined(ctx context.Context, c Caller) context.Context {
 	delete(md, "authorization") // already checked
 	delete(md, entitlementsKey)
 	delete(md, tierKey)
+	delete(md, rootsKey)
+	if c.Roots != nil {
+		md.Set(rootsKey, c.Roots...)
+	}
 	if len(c.Entitlements) > 0 {
 		md.Set(entitlementsKey, strings.Join(c.Entitlements, ","))
 	}
@@ -94,7 +102,7 @@ func Entitlements(ctx context.Context) []string {
 }
 
 // Roots returns the folders that the line of the caller's token names; nil: it is for all.
-func Roots(ctx context.Context) []string { return of(ctx).Roots }
+func Roots(ctx context.Context) []string { return metadata.ValueFromIncomingContext(ctx, rootsKey) }
 
 // Tier returns the tier of the line of the caller's token; empty: the default one.
 func Tier(ctx context.Context) string {
@@ -168,6 +176,9 @@ func outgoing(ctx context.Context) context.Context {
 	}
 	if c.Tier != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, tierKey, c.Tier)
+	}
+	for _, root := range c.Roots {
+		ctx = metadata.AppendToOutgoingContext(ctx, rootsKey, root)
 	}
 	if !c.has(Approve) {
 		ctx = metadata.AppendToOutgoingContext(ctx, approvalsKey, "true")

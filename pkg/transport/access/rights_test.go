@@ -417,9 +417,9 @@ func TestHandlersKnowTheRightToApprove(t *testing.T) {
 	}
 }
 
-// TestHandlersKnowTheToken: over gRPC and HTTP, whatever header the caller sets.
+// TestHandlersKnowTheToken and its folders: over gRPC and HTTP, whatever header the caller sets.
 func TestHandlersKnowTheToken(t *testing.T) {
-	file, _, _ := tokens(t, forAll+"\n"+forSome+" team-a\n"+"0123456789abcdef-roots * roots=/srv\n"+"0123456789abcdef-may * may=commands\n")
+	file, _, _ := tokens(t, forAll+"\n"+forSome+" team-a\n"+"0123456789abcdef-roots * roots=/srv,/data/ü\n"+"0123456789abcdef-may * may=commands\n")
 	guards := map[string]*access.Guard{"tokens": access.NewGuard(file), "key": access.NewGuard(access.Key("0123456789abcdef-key", "the key")), "open": access.NewGuard(nil), "beyond loopback": access.OpenGuard()}
 	for _, c := range []struct {
 		guard, token  string
@@ -437,10 +437,11 @@ func TestHandlersKnowTheToken(t *testing.T) {
 			if claimed != "" && !c.found {
 				continue // it removes rights of the caller alone
 			}
-			found, leaves := map[string]bool{}, map[string]bool{}
+			found, leaves, roots := map[string]bool{}, map[string]bool{}, map[string][]string{}
 			see := func(way string) grpc.UnaryServerInterceptor {
 				return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 					found[way], leaves[way] = access.Token(ctx)
+					roots[way] = access.Roots(ctx)
 					return next(ctx, req)
 				}
 			}
@@ -464,6 +465,13 @@ func TestHandlersKnowTheToken(t *testing.T) {
 			for _, way := range []string{"gRPC", "HTTP"} {
 				if found[way] != c.found || leaves[way] != c.leaves {
 					t.Errorf("%s, %s, claims %q over %s: got %v, %v, want %v, %v", c.guard, c.token, claimed, way, found[way], leaves[way], c.found, c.leaves)
+				}
+				want := []string(nil)
+				if c.token == "0123456789abcdef-roots" {
+					want = []string{"/srv", "/data/ü"}
+				}
+				if !slices.Equal(roots[way], want) {
+					t.Errorf("%s, %s over %s: for the folders %q, want %q", c.guard, c.token, way, roots[way], want)
 				}
 			}
 		}
