@@ -177,8 +177,12 @@ func outgoing(ctx context.Context) context.Context {
 	if c.Tier != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, tierKey, c.Tier)
 	}
-	for _, root := range c.Roots {
-		ctx = metadata.AppendToOutgoingContext(ctx, rootsKey, root)
+	if c.Roots != nil {
+		var roots []string
+		for _, root := range c.Roots {
+			roots = append(roots, rootsKey, root)
+		}
+		ctx = metadata.AppendToOutgoingContext(ctx, roots...)
 	}
 	if !c.has(Approve) {
 		ctx = metadata.AppendToOutgoingContext(ctx, approvalsKey, "true")
