@@ -174,6 +174,9 @@ func connect(ctx context.Context, cfg Config) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
+	if prefix := inboxPrefix(cfg); prefix != "" {
+		options = append(options, nats.CustomInboxPrefix(prefix))
+	}
 	nc, err := dial(ctx, cfg, time.Now().Add(cfg.Wait), append(append(options, user), secure...))
 	if err != nil {
 		return nil, err

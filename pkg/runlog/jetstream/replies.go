@@ -36,7 +36,7 @@ type batch struct {
 var errIncomplete = errors.New("a part of the answer was lost")
 
 func newReplies(nc *nats.Conn) (*replies, error) {
-	r := &replies{nc: nc, prefix: nats.NewInbox() + ".", open: map[string]*batch{}}
+	r := &replies{nc: nc, prefix: nc.NewInbox() + ".", open: map[string]*batch{}}
 	_, err := nc.Subscribe(r.prefix+"*", func(m *nats.Msg) {
 		id := strings.TrimPrefix(m.Subject, r.prefix)
 		r.mu.Lock()
