@@ -106,7 +106,7 @@ func Grant(s *harnessv1.Snapshot, tool string) {
 func GrantRules(s *harnessv1.Snapshot, rules []*harnessv1.ToolRule) (granted bool) {
 	fresh := slices.DeleteFunc(slices.Clone(rules), func(r *harnessv1.ToolRule) bool {
 		return slices.ContainsFunc(s.GetGrants(), func(stored *harnessv1.ToolRule) bool {
-			return stored.GetName() == r.GetName() && stored.GetPrefix() == r.GetPrefix() && stored.GetPath() == r.GetPath() && stored.GetHost() == r.GetHost()
+			return stored.GetName() == r.GetName() && stored.GetPrefix() == r.GetPrefix() && stored.GetPath() == r.GetPath() && stored.GetHost() == r.GetHost() && stored.GetCommand() == r.GetCommand()
 		})
 	})
 	if len(s.GetGrants())+len(fresh) > maxGrants {
@@ -114,7 +114,7 @@ func GrantRules(s *harnessv1.Snapshot, rules []*harnessv1.ToolRule) (granted boo
 	}
 	for _, r := range fresh {
 		s.Grants = append(s.Grants, &harnessv1.ToolRule{
-			Name: r.GetName(), Policy: harnessv1.ToolDecision_TOOL_DECISION_ALLOW, Prefix: r.GetPrefix(), Path: r.GetPath(), Host: r.GetHost(),
+			Name: r.GetName(), Policy: harnessv1.ToolDecision_TOOL_DECISION_ALLOW, Prefix: r.GetPrefix(), Path: r.GetPath(), Host: r.GetHost(), Command: r.GetCommand(),
 		})
 	}
 	return true

@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -15,13 +16,14 @@ import (
 // MaxRules bounds the rules of one approval.
 const MaxRules = 8
 
-// Granted reports whether rules that approvals have stored fit a call: for a command each of
-// its simple commands, otherwise its path, which may be absolute in the workspace.
+// Granted reports whether rules that approvals have stored fit a call: for a command its line
+// or each of its simple commands, otherwise its path, which may be absolute in the workspace.
 func Granted(rules []*harnessv1.ToolRule, spec *harnessv1.ToolSpec, arguments, workspace string) bool {
 	call := &policyCall{spec: spec, arguments: arguments}
-	var prefixes []prefix
+	var prefixes, exact []prefix
+	line, runs := call.command()
 	for _, given := range rules {
-		rule, err := compileRule(given)
+		rule, err := compileGrant(given)
 		if err == nil && rule.host != nil && visits(spec) { // what one web tool may read, the other may
 			if site, ok := call.site(); ok && webtool.Visits(rule.name) && site.In([]sandbox.Host{*rule.host}) {
 				return true
@@ -33,18 +35,55 @@ func Granted(rules []*harnessv1.ToolRule, spec *harnessv1.ToolSpec, arguments, w
 		if rule.prefix != nil {
 			prefixes = append(prefixes, rule.prefix)
 		}
+		if given.GetCommand() != "" && runs {
+			if given.GetCommand() == line {
+				return true
+			}
+			if one, plain := simpleCommands(given.GetCommand()); plain && len(one) == 1 {
+				exact = append(exact, textsOf(one[0]))
+			}
+		}
 		if rule.path != nil && rule.path.fits(inWorkspace(call, workspace), false) {
 			return true
 		}
 	}
-	line, ok := call.command()
-	if !ok || len(prefixes) == 0 {
+	if !runs || len(prefixes)+len(exact) == 0 {
 		return false
 	}
 	commands, plain := simpleCommands(line)
 	return plain && !slices.ContainsFunc(commands, func(c []word) bool {
-		return !slices.ContainsFunc(prefixes, func(p prefix) bool { return p.fitsCommand(c) })
+		return !slices.ContainsFunc(prefixes, func(p prefix) bool { return p.covers(c) }) &&
+			!slices.ContainsFunc(exact, func(p prefix) bool { return len(p) == len(c) && p.fitsCommand(c) })
 	})
+}
+
+// compileGrant compiles a rule of an approval, which alone may be for one exact command.
+func compileGrant(given *harnessv1.ToolRule) (policyRule, error) {
+	line := given.GetCommand()
+	if line == "" {
+		return compileRule(given)
+	}
+	switch {
+	case given.GetPrefix()+given.GetPath()+given.GetHost() != "":
+		return policyRule{}, fault.Invalid("command", "a rule with a command has no prefix, no path and no host")
+	case len(line) > maxRule:
+		return policyRule{}, fault.Invalid("command", "%d bytes exceed the limit of %d", len(line), maxRule)
+	case strings.TrimSpace(line) == "" || !utf8.ValidString(line) || strings.ContainsFunc(line, odd):
+		return policyRule{}, fault.Invalid("command", "must be a command line without control characters")
+	}
+	return compileRule(&harnessv1.ToolRule{Name: given.GetName(), Policy: given.GetPolicy(), When: given.GetWhen(), Pattern: given.GetPattern(), Reason: given.GetReason()})
+}
+
+// textsOf returns the words of a command that no pattern changes; nil if one has a pattern.
+func textsOf(command []word) prefix {
+	var texts prefix
+	for _, w := range command {
+		if w.expands {
+			return nil
+		}
+		texts = append(texts, w.text)
+	}
+	return texts
 }
 
 // visits reports whether a tool is one of the web tools whose calls name a url.
@@ -71,7 +110,7 @@ func CheckGrant(rules, stored []*harnessv1.ToolRule, spec *harnessv1.ToolSpec, a
 	}
 	for i, given := range rules {
 		at := fmt.Sprintf("rules[%d]", i)
-		rule, err := compileRule(given)
+		rule, err := compileGrant(given)
 		switch {
 		case err != nil:
 			return fault.In(at, err)
@@ -83,8 +122,10 @@ func CheckGrant(rules, stored []*harnessv1.ToolRule, spec *harnessv1.ToolSpec, a
 			return fault.Invalid(at, "must have no pattern and no when")
 		case rule.host != nil && !visits(spec):
 			return fault.Invalid(at+".host", "%s reaches no host that it names", spec.GetName())
-		case rule.prefix == nil && rule.path == nil && rule.host == nil:
-			return fault.Invalid(at, "must have a prefix, a path or a host: without rules the approval is for all calls of the tool")
+		case rule.prefix == nil && rule.path == nil && rule.host == nil && given.GetCommand() == "":
+			return fault.Invalid(at, "must have a prefix, a command, a path or a host: without rules the approval is for all calls of the tool")
+		case given.GetCommand() != "" && !spec.GetAnnotations().GetExecutes():
+			return fault.Invalid(at+".command", "%s runs no commands", spec.GetName())
 		case rule.prefix != nil && !spec.GetAnnotations().GetExecutes():
 			return fault.Invalid(at+".prefix", "%s runs no commands", spec.GetName())
 		case rule.path != nil && spec.GetAnnotations().GetExecutes():
@@ -98,15 +139,16 @@ func CheckGrant(rules, stored []*harnessv1.ToolRule, spec *harnessv1.ToolSpec, a
 			return fault.Invalid("rules", "they do not fit the call: a host must be that of its url")
 		}
 		return fault.Invalid("rules", "they do not fit the call: each simple command must begin with a prefix, and a path must match; "+
-			"no prefix fits a command with substitutions, variables, redirections to files, assignments or groups")
+			"no prefix fits a command with substitutions, variables, redirections to files, assignments or groups, "+
+			"or with an argument that makes its program run another one, such as -exec after go test; a command must be the line of the call")
 	}
 	return nil
 }
 
 // Propose returns the rules that an approval of a call for the rest of the run stores unless
-// the person gives others: for a command the first words of its simple commands, for a file
-// its folder, for an address its host. There are none if no rule fits the call, or if a rule would allow much more than
-// the call.
+// the person gives others: for a command the first words of its simple commands if their programs
+// are known, the whole of the others, for a file its folder, for an address its host. There are
+// none if no rule fits the call.
 func Propose(spec *harnessv1.ToolSpec, arguments, workspace string) []*harnessv1.ToolRule {
 	call := &policyCall{spec: spec, arguments: arguments}
 	if spec.GetOrigin() != harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST {
@@ -116,19 +158,12 @@ func Propose(spec *harnessv1.ToolSpec, arguments, workspace string) []*harnessv1
 		return &harnessv1.ToolRule{Name: spec.GetName(), Policy: harnessv1.ToolDecision_TOOL_DECISION_ALLOW}
 	}
 	var rules []*harnessv1.ToolRule
-	if spec.GetAnnotations().GetExecutes() {
-		line, _ := call.command()
-		commands, _ := simpleCommands(line)
-		for _, c := range commands {
-			text := proposePrefix(c)
-			if text == "" {
-				return nil
-			}
-			if !slices.ContainsFunc(rules, func(r *harnessv1.ToolRule) bool { return r.GetPrefix() == text }) {
-				r := rule()
-				r.Prefix = text
-				rules = append(rules, r)
-			}
+	if line, ok := call.command(); ok {
+		rules = proposeCommands(line, rule)
+		if len(rules) == 0 || CheckGrant(rules, nil, spec, arguments, workspace) != nil {
+			r := rule()
+			r.Command = line
+			rules = []*harnessv1.ToolRule{r}
 		}
 	} else if site, ok := call.site(); ok && visits(spec) {
 		r := rule()
@@ -148,83 +183,29 @@ func Propose(spec *harnessv1.ToolSpec, arguments, workspace string) []*harnessv1
 	return rules
 }
 
+// proposeCommands returns a rule for each simple command of a line; none if the line is not
+// plain, or if a part can only be allowed as the shell reads it now.
+func proposeCommands(line string, rule func() *harnessv1.ToolRule) (rules []*harnessv1.ToolRule) {
+	commands, _ := simpleCommands(line)
+	for _, c := range commands {
+		r := rule()
+		if words := proposePrefix(c); words != nil {
+			r.Prefix = written(words)
+		} else if textsOf(c) != nil {
+			r.Command = written(c)
+		} else {
+			return nil
+		}
+		if !slices.ContainsFunc(rules, func(o *harnessv1.ToolRule) bool {
+			return o.GetPrefix() == r.GetPrefix() && o.GetCommand() == r.GetCommand()
+		}) {
+			rules = append(rules, r)
+		}
+	}
+	return rules
+}
+
 // literalGlob returns the pattern that matches a path only.
 func literalGlob(file string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(file)
-}
-
-// Programs whose first words alone allow much more than a call.
-var (
-	// broad have no proposal: what they do is in their arguments.
-	broad = setOf("rm rmdir dd shred mkfs mount umount chmod chown chgrp ln kill killall pkill find awk gawk sed perl tee truncate " +
-		"curl wget nc ncat socat scp sftp rsync ftp crontab at systemctl service reboot shutdown iptables docker podman kubectl " +
-		"terraform ansible aws gcloud az gh psql mysql sqlite3 gdb")
-	// interpreters run the file that they name first.
-	interpreters = setOf("python python3 node deno ruby php lua Rscript java")
-	// runsScript have subcommands that run the script named by the next word.
-	runsScript = setOf("npm pnpm yarn bun npx uv poetry pipenv cargo-run make just task rake")
-)
-
-func setOf(names string) map[string]bool {
-	set := map[string]bool{}
-	for _, name := range strings.Fields(names) {
-		set[name] = true
-	}
-	return set
-}
-
-// proposePrefix returns the prefix for calls like a simple command; empty if it has none.
-func proposePrefix(command []word) string {
-	name := command[0].text
-	n := 1
-	subcommand := len(command) > 1 && isSubcommand(command[1])
-	switch {
-	case broad[path.Base(name)]:
-		return ""
-	case interpreters[path.Base(name)]:
-		if len(command) < 2 || command[1].expands || strings.HasPrefix(command[1].text, "-") {
-			return ""
-		}
-		n = 2
-	case runsScript[name]:
-		for n < 3 && n < len(command) && isSubcommand(command[n]) {
-			n++
-		}
-		if n == 1 && len(command) > 1 {
-			return ""
-		}
-	case name == "git":
-		if !subcommand || command[1].text == "push" || command[1].text == "config" {
-			return ""
-		}
-		n = 2
-	case subcommand:
-		n = 2
-	}
-	var words []string
-	for _, w := range command[:n] {
-		words = append(words, quote(w.text))
-	}
-	return strings.Join(words, " ")
-}
-
-// isSubcommand reports whether a word may be the name of what a program does.
-func isSubcommand(w word) bool {
-	for i, r := range w.text {
-		letter := r >= 'a' && r <= 'z'
-		if !letter && (i == 0 || !strings.ContainsRune("0123456789:_-", r)) {
-			return false
-		}
-	}
-	return w.text != "" && !w.expands
-}
-
-// quote writes a word for a shell.
-func quote(text string) string {
-	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
-		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+,", r)
-	}) {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

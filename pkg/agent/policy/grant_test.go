@@ -57,7 +57,8 @@ func TestGrantsCoverEachSimpleCommand(t *testing.T) {
 	}
 }
 
-// TestProposals: the rule that is shown fits the call, and no call that does something else.
+// TestProposals: the rule that is shown fits the call, and no call that does something else. A
+// want after = is a command, exactly.
 func TestProposals(t *testing.T) {
 	for line, want := range map[string]string{
 		"go test ./...":                        "go test",
@@ -65,29 +66,37 @@ func TestProposals(t *testing.T) {
 		"cd web && npm run build -- --x":       "cd web, npm run build",
 		"cd ../b && npm ci":                    "cd, npm ci",
 		"ls -la":                               "ls",
-		"make -j4":                             "",
+		"make -j4":                             "=make -j4",
 		"make check":                           "make check",
 		"git commit -m 'x y'":                  "git commit",
-		"git push":                             "",
-		"git -c a=b status":                    "",
+		"git push":                             "=git push",
+		"git -c a=b status":                    "=git -c 'a=b' status",
 		"python3 scripts/a.py --x":             "python3 scripts/a.py",
-		"python3 -c 'print(1)'":                "",
-		"'./my tool' x":                        "'./my tool' x",
+		"python3 -c 'print(1)'":                "=python3 -c 'print(1)'",
+		"'./my tool' x":                        "='./my tool' x",
 		"go test && go test ./b":               "go test",
-		"rm -rf build":                         "",
-		"go test; rm x":                        "",
-		"curl example.com":                     "",
-		"sh build.sh":                          "",
-		"go test $(x)":                         "",
-		"go test > out":                        "",
-		"X=1 go test":                          "",
+		"rm -rf build":                         "=rm -rf build",
+		"go test; rm x":                        "go test, =rm x",
+		"curl example.com":                     "=curl example.com",
+		"sh build.sh":                          "=sh build.sh",
+		"go test $(x)":                         "=go test $(x)",
+		"go test > out":                        "=go test > out",
+		"X=1 go test":                          "=X=1 go test",
+		"go test && rm *.o":                    "=go test && rm *.o",
+		"a; a; b c":                            "=a, =b c",
+		"go test \u202e":                       "",
+		strings.Repeat("x", 1025):              "",
 		"":                                     "",
 	} {
 		arguments := encode(map[string]any{"command": line})
 		var got []string
 		rules := Propose(hosted(runs), arguments, "/work")
 		for _, r := range rules {
-			got = append(got, r.GetPrefix())
+			if r.GetCommand() != "" {
+				got = append(got, "="+r.GetCommand())
+			} else {
+				got = append(got, r.GetPrefix())
+			}
 		}
 		if strings.Join(got, ", ") != want {
 			t.Errorf("%q: %q, want %q", line, got, want)
@@ -142,6 +151,12 @@ func TestRulesOfAnApprovalAreChecked(t *testing.T) {
 		"a path of a command": {runs, rule(func(r *harnessv1.ToolRule) { r.Prefix, r.Path = "", "**" }), "rules[0].path"},
 		"both":                {runs, rule(func(r *harnessv1.ToolRule) { r.Path = "**" }), "rules[0].path"},
 		"a prefix of a file":  {writes, rule(func(r *harnessv1.ToolRule) { r.Name = "write_file" }), "rules[0].prefix"},
+		"exactly it":          {runs, rule(func(r *harnessv1.ToolRule) { r.Prefix, r.Command = "", "go test ./..." }), ""},
+		"exactly another":     {runs, rule(func(r *harnessv1.ToolRule) { r.Prefix, r.Command = "", "go test" }), "rules"},
+		"a prefix and a line": {runs, rule(func(r *harnessv1.ToolRule) { r.Command = "go test ./..." }), "rules[0].command"},
+		"a hidden character":  {runs, rule(func(r *harnessv1.ToolRule) { r.Prefix, r.Command = "", "go test\u200b" }), "rules[0].command"},
+		"a long line":         {runs, rule(func(r *harnessv1.ToolRule) { r.Prefix, r.Command = "", strings.Repeat("a", 1025) }), "rules[0].command"},
+		"a line of a file":    {writes, rule(func(r *harnessv1.ToolRule) { r.Name, r.Prefix, r.Command = "write_file", "", "go test" }), "rules[0].command"},
 		"too many":            {runs, withPrefixes(strings.Fields("go a b c d e f g h")...), "rules"},
 	} {
 		err := CheckGrant(c.rules, nil, c.spec, `{"command":"go test ./..."}`, "/work")

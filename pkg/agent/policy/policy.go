@@ -109,6 +109,8 @@ func compileRule(given *harnessv1.ToolRule) (policyRule, error) {
 		return rule, fault.Invalid("policy", "unknown policy %d: expected ALLOW, ASK or DENY", rule.policy)
 	case len(given.GetPattern()) > maxPattern:
 		return rule, fault.Invalid("pattern", "%d bytes exceed the limit of %d", len(given.GetPattern()), maxPattern)
+	case given.GetCommand() != "":
+		return rule, fault.Invalid("command", "only rules of approvals have a command: use a prefix")
 	case given.GetPrefix() != "" && given.GetPath() != "":
 		return rule, fault.Invalid("path", "a rule has a prefix or a path: leave out one of them")
 	case given.GetHost() != "" && given.GetPrefix()+given.GetPath() != "":

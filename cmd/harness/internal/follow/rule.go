@@ -14,6 +14,9 @@ import (
 // wholeTool is what a user writes instead of a rule for all calls of the tool.
 const wholeTool = "*"
 
+// exactly is what precedes a command line that is shown as a rule for this line alone.
+const exactly = "exactly "
+
 // Rules returns the rules that texts of a user mean for a call: first words of commands,
 // hosts, or patterns for paths.
 func Rules(call *harnessv1.PendingCall, texts []string) ([]*harnessv1.ToolRule, error) {
@@ -63,7 +66,11 @@ func example(call *harnessv1.PendingCall) string {
 func written(rules []*harnessv1.ToolRule) string {
 	var texts []string
 	for _, r := range rules {
-		texts = append(texts, cmp.Or(r.GetPrefix(), r.GetPath(), r.GetHost()))
+		text := cmp.Or(r.GetPrefix(), r.GetPath(), r.GetHost())
+		if r.GetCommand() != "" {
+			text = exactly + r.GetCommand()
+		}
+		texts = append(texts, text)
 	}
 	return strings.Join(texts, " ; ")
 }

@@ -90,10 +90,12 @@ func Granted(tool string, rules []*harnessv1.ToolRule) string {
 	if len(rules) == 0 {
 		return "all calls of " + content.Visible(tool)
 	}
-	var prefixes, paths, hosts []string
+	var prefixes, exact, paths, hosts []string
 	for _, r := range rules {
 		if r.GetPrefix() != "" {
 			prefixes = append(prefixes, "`"+content.Visible(r.GetPrefix())+"`")
+		} else if r.GetCommand() != "" {
+			exact = append(exact, "`"+content.Visible(r.GetCommand())+"`")
 		} else if r.GetHost() != "" {
 			hosts = append(hosts, content.Visible(r.GetHost()))
 		} else {
@@ -103,6 +105,9 @@ func Granted(tool string, rules []*harnessv1.ToolRule) string {
 	var parts []string
 	if len(prefixes) > 0 {
 		parts = append(parts, "commands that begin with "+strings.Join(prefixes, " or "))
+	}
+	if len(exact) > 0 {
+		parts = append(parts, "exactly "+strings.Join(exact, " or "))
 	}
 	if len(paths) > 0 {
 		parts = append(parts, content.Visible(tool)+" in "+strings.Join(paths, " or "))

@@ -43,6 +43,8 @@ var forms = map[protoreflect.FullName]func(object) object{
 		text["pattern"] = `^[A-Za-z0-9_*-]{1,64}$`
 		return text
 	},
+	// Only approvals have it.
+	"harness.v1.ToolRule.command": func(object) object { return object{"not": object{}} },
 	"harness.v1.ToolDurability.tool": func(text object) object {
 		text["pattern"] = `^[A-Za-z0-9_-]{1,64}$`
 		return text

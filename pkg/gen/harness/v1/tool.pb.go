@@ -487,7 +487,11 @@ type ToolRule struct {
 	// It fits only calls whose argument url is at this host: NAME, NAME:PORT, *.NAME, *.NAME:PORT,
 	// or an address with or without a port; without one: the ports 80 and 443. A rule of an approval
 	// is for reading with each of the web tools. Empty: all. It excludes prefix and path.
-	Host          string `protobuf:"bytes,8,opt,name=host,proto3" json:"host,omitempty"`
+	Host string `protobuf:"bytes,8,opt,name=host,proto3" json:"host,omitempty"`
+	// Rules of an approval: it fits only a command line that is this text, byte for byte, or, in a
+	// plain line, a simple command with exactly these words. At most 1,024 bytes. Empty: all. It
+	// excludes prefix, path and host.
+	Command       string `protobuf:"bytes,9,opt,name=command,proto3" json:"command,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -578,6 +582,13 @@ func (x *ToolRule) GetHost() string {
 	return ""
 }
 
+func (x *ToolRule) GetCommand() string {
+	if x != nil {
+		return x.Command
+	}
+	return ""
+}
+
 // ToolPolicy is a list of rules that decides for itself.
 type ToolPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -652,7 +663,7 @@ const file_harness_v1_tool_proto_rawDesc = "" +
 	"durability\x12)\n" +
 	"\x10preserved_fields\x18\a \x03(\tR\x0fpreservedFields\x12\x1a\n" +
 	"\bexecutes\x18\b \x01(\bR\bexecutes\x12\x12\n" +
-	"\x04asks\x18\t \x01(\bR\x04asks\"\xd6\x01\n" +
+	"\x04asks\x18\t \x01(\bR\x04asks\"\xf0\x01\n" +
 	"\bToolRule\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x120\n" +
 	"\x06policy\x18\x02 \x01(\x0e2\x18.harness.v1.ToolDecisionR\x06policy\x12\x12\n" +
@@ -661,7 +672,8 @@ const file_harness_v1_tool_proto_rawDesc = "" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x16\n" +
 	"\x06prefix\x18\x06 \x01(\tR\x06prefix\x12\x12\n" +
 	"\x04path\x18\a \x01(\tR\x04path\x12\x12\n" +
-	"\x04host\x18\b \x01(\tR\x04host\"8\n" +
+	"\x04host\x18\b \x01(\tR\x04host\x12\x18\n" +
+	"\acommand\x18\t \x01(\tR\acommand\"8\n" +
 	"\n" +
 	"ToolPolicy\x12*\n" +
 	"\x05rules\x18\x01 \x03(\v2\x14.harness.v1.ToolRuleR\x05rules*\x96\x01\n" +

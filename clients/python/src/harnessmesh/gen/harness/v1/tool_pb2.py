@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15harness/v1/tool.proto\x12\nharness.v1\"\xb1\x01\n\x08ToolSpec\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x19\n\x11parameters_schema\x18\x03 \x01(\t\x12&\n\x06origin\x18\x04 \x01(\x0e\x32\x16.harness.v1.ToolOrigin\x12\x30\n\x0b\x61nnotations\x18\x05 \x01(\x0b\x32\x1b.harness.v1.ToolAnnotations\x12\r\n\x05usage\x18\x06 \x01(\t\"2\n\x0b\x43lientTools\x12#\n\x05tools\x18\x01 \x03(\x0b\x32\x14.harness.v1.ToolSpec\"\xd3\x01\n\x0fToolAnnotations\x12\r\n\x05reads\x18\x01 \x01(\x08\x12\x0e\n\x06writes\x18\x02 \x01(\x08\x12\x10\n\x08\x65xplores\x18\x03 \x01(\x08\x12\x12\n\nidempotent\x18\x04 \x01(\x08\x12\x15\n\rparallel_safe\x18\x05 \x01(\x08\x12*\n\ndurability\x18\x06 \x01(\x0e\x32\x16.harness.v1.Durability\x12\x18\n\x10preserved_fields\x18\x07 \x03(\t\x12\x10\n\x08\x65xecutes\x18\x08 \x01(\x08\x12\x0c\n\x04\x61sks\x18\t \x01(\x08\"\x9d\x01\n\x08ToolRule\x12\x0c\n\x04name\x18\x01 \x01(\t\x12(\n\x06policy\x18\x02 \x01(\x0e\x32\x18.harness.v1.ToolDecision\x12\x0c\n\x04when\x18\x03 \x01(\t\x12\x0f\n\x07pattern\x18\x04 \x01(\t\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12\x0e\n\x06prefix\x18\x06 \x01(\t\x12\x0c\n\x04path\x18\x07 \x01(\t\x12\x0c\n\x04host\x18\x08 \x01(\t\"1\n\nToolPolicy\x12#\n\x05rules\x18\x01 \x03(\x0b\x32\x14.harness.v1.ToolRule*\x96\x01\n\nDurability\x12\x1a\n\x16\x44URABILITY_UNSPECIFIED\x10\x00\x12\x18\n\x14\x44URABILITY_EPHEMERAL\x10\x01\x12\x18\n\x14\x44URABILITY_ANCHORING\x10\x02\x12\x19\n\x15\x44URABILITY_REPLAYABLE\x10\x03\x12\x1d\n\x19\x44URABILITY_NON_REPLAYABLE\x10\x04*\x8c\x01\n\nToolOrigin\x12\x1b\n\x17TOOL_ORIGIN_UNSPECIFIED\x10\x00\x12\x19\n\x15TOOL_ORIGIN_TOOL_HOST\x10\x01\x12\x17\n\x13TOOL_ORIGIN_HARNESS\x10\x02\x12\x16\n\x12TOOL_ORIGIN_CLIENT\x10\x03\x12\x15\n\x11TOOL_ORIGIN_AGENT\x10\x04*u\n\x0cToolDecision\x12\x1d\n\x19TOOL_DECISION_UNSPECIFIED\x10\x00\x12\x17\n\x13TOOL_DECISION_ALLOW\x10\x01\x12\x15\n\x11TOOL_DECISION_ASK\x10\x02\x12\x16\n\x12TOOL_DECISION_DENY\x10\x03\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15harness/v1/tool.proto\x12\nharness.v1\"\xb1\x01\n\x08ToolSpec\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x19\n\x11parameters_schema\x18\x03 \x01(\t\x12&\n\x06origin\x18\x04 \x01(\x0e\x32\x16.harness.v1.ToolOrigin\x12\x30\n\x0b\x61nnotations\x18\x05 \x01(\x0b\x32\x1b.harness.v1.ToolAnnotations\x12\r\n\x05usage\x18\x06 \x01(\t\"2\n\x0b\x43lientTools\x12#\n\x05tools\x18\x01 \x03(\x0b\x32\x14.harness.v1.ToolSpec\"\xd3\x01\n\x0fToolAnnotations\x12\r\n\x05reads\x18\x01 \x01(\x08\x12\x0e\n\x06writes\x18\x02 \x01(\x08\x12\x10\n\x08\x65xplores\x18\x03 \x01(\x08\x12\x12\n\nidempotent\x18\x04 \x01(\x08\x12\x15\n\rparallel_safe\x18\x05 \x01(\x08\x12*\n\ndurability\x18\x06 \x01(\x0e\x32\x16.harness.v1.Durability\x12\x18\n\x10preserved_fields\x18\x07 \x03(\t\x12\x10\n\x08\x65xecutes\x18\x08 \x01(\x08\x12\x0c\n\x04\x61sks\x18\t \x01(\x08\"\xae\x01\n\x08ToolRule\x12\x0c\n\x04name\x18\x01 \x01(\t\x12(\n\x06policy\x18\x02 \x01(\x0e\x32\x18.harness.v1.ToolDecision\x12\x0c\n\x04when\x18\x03 \x01(\t\x12\x0f\n\x07pattern\x18\x04 \x01(\t\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12\x0e\n\x06prefix\x18\x06 \x01(\t\x12\x0c\n\x04path\x18\x07 \x01(\t\x12\x0c\n\x04host\x18\x08 \x01(\t\x12\x0f\n\x07\x63ommand\x18\t \x01(\t\"1\n\nToolPolicy\x12#\n\x05rules\x18\x01 \x03(\x0b\x32\x14.harness.v1.ToolRule*\x96\x01\n\nDurability\x12\x1a\n\x16\x44URABILITY_UNSPECIFIED\x10\x00\x12\x18\n\x14\x44URABILITY_EPHEMERAL\x10\x01\x12\x18\n\x14\x44URABILITY_ANCHORING\x10\x02\x12\x19\n\x15\x44URABILITY_REPLAYABLE\x10\x03\x12\x1d\n\x19\x44URABILITY_NON_REPLAYABLE\x10\x04*\x8c\x01\n\nToolOrigin\x12\x1b\n\x17TOOL_ORIGIN_UNSPECIFIED\x10\x00\x12\x19\n\x15TOOL_ORIGIN_TOOL_HOST\x10\x01\x12\x17\n\x13TOOL_ORIGIN_HARNESS\x10\x02\x12\x16\n\x12TOOL_ORIGIN_CLIENT\x10\x03\x12\x15\n\x11TOOL_ORIGIN_AGENT\x10\x04*u\n\x0cToolDecision\x12\x1d\n\x19TOOL_DECISION_UNSPECIFIED\x10\x00\x12\x17\n\x13TOOL_DECISION_ALLOW\x10\x01\x12\x15\n\x11TOOL_DECISION_ASK\x10\x02\x12\x16\n\x12TOOL_DECISION_DENY\x10\x03\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,12 +32,12 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'harness.v1.tool_pb2', _glob
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1'
-  _globals['_DURABILITY']._serialized_start=695
-  _globals['_DURABILITY']._serialized_end=845
-  _globals['_TOOLORIGIN']._serialized_start=848
-  _globals['_TOOLORIGIN']._serialized_end=988
-  _globals['_TOOLDECISION']._serialized_start=990
-  _globals['_TOOLDECISION']._serialized_end=1107
+  _globals['_DURABILITY']._serialized_start=712
+  _globals['_DURABILITY']._serialized_end=862
+  _globals['_TOOLORIGIN']._serialized_start=865
+  _globals['_TOOLORIGIN']._serialized_end=1005
+  _globals['_TOOLDECISION']._serialized_start=1007
+  _globals['_TOOLDECISION']._serialized_end=1124
   _globals['_TOOLSPEC']._serialized_start=38
   _globals['_TOOLSPEC']._serialized_end=215
   _globals['_CLIENTTOOLS']._serialized_start=217
@@ -45,7 +45,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TOOLANNOTATIONS']._serialized_start=270
   _globals['_TOOLANNOTATIONS']._serialized_end=481
   _globals['_TOOLRULE']._serialized_start=484
-  _globals['_TOOLRULE']._serialized_end=641
-  _globals['_TOOLPOLICY']._serialized_start=643
-  _globals['_TOOLPOLICY']._serialized_end=692
+  _globals['_TOOLRULE']._serialized_end=658
+  _globals['_TOOLPOLICY']._serialized_start=660
+  _globals['_TOOLPOLICY']._serialized_end=709
 # @@protoc_insertion_point(module_scope)

@@ -257,6 +257,7 @@ class ToolRule(_message.Message):
     PREFIX_FIELD_NUMBER: _builtins.int
     PATH_FIELD_NUMBER: _builtins.int
     HOST_FIELD_NUMBER: _builtins.int
+    COMMAND_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name of the tool, with * for any characters."""
     policy: Global___ToolDecision.ValueType
@@ -287,6 +288,11 @@ class ToolRule(_message.Message):
     or an address with or without a port; without one: the ports 80 and 443. A rule of an approval
     is for reading with each of the web tools. Empty: all. It excludes prefix and path.
     """
+    command: _builtins.str
+    """Rules of an approval: it fits only a command line that is this text, byte for byte, or, in a
+    plain line, a simple command with exactly these words. At most 1,024 bytes. Empty: all. It
+    excludes prefix, path and host.
+    """
     def __init__(
         self,
         *,
@@ -298,10 +304,11 @@ class ToolRule(_message.Message):
         prefix: _builtins.str = ...,
         path: _builtins.str = ...,
         host: _builtins.str = ...,
+        command: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["host", b"host", "name", b"name", "path", b"path", "pattern", b"pattern", "policy", b"policy", "prefix", b"prefix", "reason", b"reason", "when", b"when"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["command", b"command", "host", b"host", "name", b"name", "path", b"path", "pattern", b"pattern", "policy", b"policy", "prefix", b"prefix", "reason", b"reason", "when", b"when"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
