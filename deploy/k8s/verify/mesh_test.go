@@ -174,9 +174,12 @@ func (p mounts) replace(text string) string {
 	return text
 }
 
-// secret is what a secret holds, made as docs/operate.md says.
+// secret is what a secret holds: the rendering's, or made as docs/operate.md says.
 func (m *mesh) secret(name string) map[string]string {
 	m.t.Helper()
+	if content, ok := m.r.secretNamed(name); ok {
+		return content
+	}
 	switch role, ok := strings.CutPrefix(name, "tls-"); {
 	case ok:
 		for _, c := range m.r.certificates {

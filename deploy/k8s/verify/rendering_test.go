@@ -23,6 +23,7 @@ import (
 type rendering struct {
 	namespaces    []*corev1.Namespace
 	configs       []*corev1.ConfigMap
+	secrets       []*corev1.Secret
 	services      []*corev1.Service
 	deployments   []*appsv1.Deployment
 	statefulSets  []*appsv1.StatefulSet
@@ -76,6 +77,8 @@ func decode(text string) (*rendering, error) {
 			r.namespaces, err = add(r.namespaces, document)
 		case "v1 ConfigMap":
 			r.configs, err = add(r.configs, document)
+		case "v1 Secret":
+			r.secrets, err = add(r.secrets, document)
 		case "v1 Service":
 			r.services, err = add(r.services, document)
 		case "apps/v1 Deployment":
@@ -188,6 +191,21 @@ func (r *rendering) configNamed(name string) (map[string]string, bool) {
 		if c.Name == name {
 			return c.Data, true
 		}
+	}
+	return nil, false
+}
+
+// secretNamed is the content of the Secret with this name, if the rendering has it.
+func (r *rendering) secretNamed(name string) (map[string]string, bool) {
+	for _, s := range r.secrets {
+		if s.Name != name {
+			continue
+		}
+		content := map[string]string{}
+		for key, value := range s.Data {
+			content[key] = string(value)
+		}
+		return content, true
 	}
 	return nil, false
 }
