@@ -74,6 +74,11 @@ func (s State) shown(a *harnessv1.Approval) error {
 				"call "+strconv.Quote(a.GetCallId())+" of run "+s.Run.String()+" is not the one that was shown: read it again and answer with its digest",
 				"call_id", a.GetCallId(), "digest", c.GetPreview().GetDigest())
 		}
+		if c.GetCallId() == a.GetCallId() {
+			if why := unseen(s.Step.GetSnapshot(), c, a); why != "" {
+				return fault.Invalid("approval.digest", "%s", why)
+			}
+		}
 	}
 	return nil
 }
@@ -107,6 +112,8 @@ func RecheckApproval(s *harnessv1.Snapshot, a *harnessv1.Approval) (call *harnes
 		refusal = "this program does not know such a decision"
 	case !shownWith(call, a):
 		refusal = fmt.Sprintf("call %s is not the one that was shown", a.GetCallId())
+	default:
+		refusal = unseen(s, call, a)
 	}
 	return call, refusal
 }
@@ -125,6 +132,17 @@ func knownDecision(a *harnessv1.Approval) bool {
 	default:
 		return false
 	}
+}
+
+// unseen returns why an approval without a digest does not count: lists have a part of the call
+// only, so the caller may not have seen the rest. Empty: it counts.
+func unseen(s runstate.SharedFields, call *harnessv1.PendingCall, a *harnessv1.Approval) string {
+	ref := runstate.Shortened(s, call)
+	if ref == nil || a.GetDigest() != "" || a.GetDecision() == harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY {
+		return ""
+	}
+	return fmt.Sprintf("call %s is too long for lists, which have it shortened: read blob %s, %d bytes, whole (GetBlob, or GET /v1/runs/{id}/blobs/{digest}), "+
+		"then answer with the digest of its preview", strconv.Quote(call.GetCallId()), ref.GetDigest(), ref.GetSize())
 }
 
 // shownWith reports whether a call has the digest that an approval names, if it names one.

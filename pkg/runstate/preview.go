@@ -59,3 +59,39 @@ func previewDigest(call *harnessv1.PendingCall, p *harnessv1.CallPreview) string
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }
+
+// ShownBytes bounds the texts of calls that one list, result or event has inline, in bytes, so
+// that it stays below what clients accept by default. Longer ones stay references.
+const ShownBytes = 1 << 20
+
+// Shortened returns the first text of a call that a list or a result of its run may have as a
+// reference, because the texts of its pending calls exceed ShownBytes; nil if there is none.
+func Shortened(s SharedFields, call *harnessv1.PendingCall) *harnessv1.BlobRef {
+	var total uint64
+	for _, c := range s.GetPendingToolCalls() {
+		for _, ref := range refs(c) {
+			total += ref.GetSize()
+		}
+	}
+	if own := refs(call); total > ShownBytes && len(own) > 0 {
+		return own[0]
+	}
+	return nil
+}
+
+// refs returns the references among the texts of a call that a person decides about.
+func refs(call *harnessv1.PendingCall) (all []*harnessv1.BlobRef) {
+	texts := []*harnessv1.Content{call.GetArguments()}
+	for _, f := range call.GetPreview().GetFiles() {
+		texts = append(texts, f.GetDiff())
+	}
+	for _, r := range call.GetQuestion().GetRequests() {
+		texts = append(texts, r.GetMessage(), r.GetSchema(), r.GetUrl())
+	}
+	for _, c := range texts {
+		if c.GetBlob() != nil {
+			all = append(all, c.GetBlob())
+		}
+	}
+	return all
+}

@@ -90,9 +90,9 @@ async def answer(run: Run, call: PendingCall) -> bool:
         return False  # some client's tool: that client answers
     line = await ask(f"Run {call.tool} {json.dumps(call.arguments)}? ({call.why}) [y]es, [a]lways, or why not: ")
     if line.lower() in ("y", "yes"):
-        await run.approve(call.call_id)
+        await run.approve(call.call_id, digest=call.digest)
     elif line.lower() in ("a", "always") and call.kind == "approval":
-        await run.approve(call.call_id, always=True)
+        await run.approve(call.call_id, always=True, digest=call.digest)
     elif line:
         await run.deny(call.call_id, line)
     return bool(line)

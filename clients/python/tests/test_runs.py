@@ -163,8 +163,13 @@ async def test_an_approved_call_runs_and_the_iteration_goes_on(client: Client, s
     output = ""
     async for update in run.events():
         match update:
-            case Event(data=pb.ApprovalRequested(call_id=call)):
-                await run.approve(call)
+            case Event(data=pb.ApprovalRequested() as asked):
+                with pytest.raises(PreconditionError) as changed:
+                    await run.approve(asked.call_id, digest="0" * 64)
+                assert changed.value.reason == "CALL_CHANGED"
+                (call,) = await run.pending()
+                assert call.digest == asked.preview.digest
+                await run.approve(call.call_id, digest=call.digest)
             case Event(data=pb.ToolResult(tool="run_command") as done):
                 output = await run.text(done.result)
     assert "it ran" in output

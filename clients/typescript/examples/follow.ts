@@ -97,9 +97,9 @@ async function answer(run: Run, call: PendingCall): Promise<boolean> {
   }
   const line = await ask(`Run ${call.tool} ${JSON.stringify(call.arguments)}? (${call.why}) [y]es, [a]lways, or why not: `);
   if (/^y(es)?$/i.test(line)) {
-    await run.approve(call.callId);
+    await run.approve(call.callId, { digest: call.digest });
   } else if (/^a(lways)?$/i.test(line) && call.kind === "approval") {
-    await run.approve(call.callId, { always: true });
+    await run.approve(call.callId, { always: true, digest: call.digest });
   } else if (line) {
     await run.deny(call.callId, line);
   }

@@ -143,6 +143,8 @@ export interface PendingCall {
    * and `run.dismiss` answer it.
    */
   readonly question: pb.ServerQuestion | undefined;
+  /** Of what is shown here, for `run.approve`; "" for calls that wait for no approval. */
+  readonly digest: string;
 }
 
 /** Something that the agent made for the user, with its complete text. */
@@ -207,6 +209,7 @@ export async function pendingOf(call: pb.PendingCall, text: Texts): Promise<Pend
     turnNumber,
     deadline: date(call.deadline),
     question: call.question,
+    digest: call.preview?.digest ?? "",
     runId,
   };
 }

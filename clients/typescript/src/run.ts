@@ -224,10 +224,14 @@ export class Run {
     return this.#input({ case: "toolAnswer", value: { callId, action, result: inline(text), round: options.round ?? 0 } }, options);
   }
 
-  /** Approves a call; with `always`, also all later calls of its tool in this run. */
-  approve(callId: string, options: AnswerOptions & { always?: boolean } = {}): Promise<string> {
+  /**
+   * Approves a call; with `always`, also all later calls of its tool in this run. `digest`: of the call that was
+   * shown, as `PendingCall` has it: the approval counts for this call only. Calls that lists have shortened are not
+   * approved without.
+   */
+  approve(callId: string, options: AnswerOptions & { always?: boolean; digest?: string } = {}): Promise<string> {
     const decision = options.always ? pb.ApprovalDecision.RUN : pb.ApprovalDecision.ONCE;
-    return this.#input({ case: "approval", value: { callId, decision } }, options);
+    return this.#input({ case: "approval", value: { callId, decision, digest: options.digest ?? "" } }, options);
   }
 
   /** Denies a call. The model receives the reason. */

@@ -143,7 +143,7 @@ test("an approved call runs, and the iteration goes on", async () => {
   let output = "";
   for await (const update of run.events()) {
     if (update.name === "approval.requested") {
-      await run.approve(update.data.callId);
+      await run.approve(update.data.callId, { digest: update.data.preview?.digest ?? "" });
     } else if (update.name === "tool.result" && update.data.tool === "run_command") {
       output = await run.text(update.data.result);
     }

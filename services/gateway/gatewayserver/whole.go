@@ -12,10 +12,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// wholeBytes bounds the arguments of calls that one list, result or event has inline, so
-// that it stays below what clients accept by default. Longer ones stay references.
-const wholeBytes = 1 << 20
-
 // whole replaces references to arguments by their texts: a person decides about the whole
 // call.
 type whole struct {
@@ -26,7 +22,7 @@ type whole struct {
 }
 
 func (s *Server) whole(ctx context.Context, run runlog.Run) *whole {
-	return &whole{s: s, ctx: ctx, run: run, room: wholeBytes}
+	return &whole{s: s, ctx: ctx, run: run, room: runstate.ShownBytes}
 }
 
 // text returns the whole text, or c if it is inline, too long or cannot be read.

@@ -117,3 +117,27 @@ func TestAnApprovalOfAnotherCallThanTheOneShown(t *testing.T) {
 	_, err = b.approve("r2", "i5", "c1")
 	b.must(err)
 }
+
+// TestAnApprovalOfAShortenedCallNamesIt: who has seen a part of a call approves it only with the
+// digest of its preview, and may deny it without.
+func TestAnApprovalOfAShortenedCallNamesIt(t *testing.T) {
+	b := newBed(t)
+	calls := b.parkStored("r1", strings.Repeat("a", 600<<10), strings.Repeat("b", 600<<10), strings.Repeat("c", 300<<10))
+	b.parkStored("r2", strings.Repeat("a", 900<<10))
+	approve := func(run, call, digest string, d harnessv1.ApprovalDecision) error {
+		_, err := b.client.SendInput(b.ctx, &harnessv1.SendInputRequest{Namespace: b.namespace, RunId: run,
+			Input: &harnessv1.SendInputRequest_Approval{Approval: &harnessv1.Approval{CallId: call, Decision: d, Digest: digest}}})
+		return err
+	}
+	const once, all, deny = harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE, harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN, harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY
+	for _, d := range []harnessv1.ApprovalDecision{once, all} {
+		err := approve("r1", "c2", "", d)
+		b.refused(err, codes.InvalidArgument, "INVALID_FIELD")
+		if ref := calls[1].GetArguments().GetBlob(); !strings.Contains(err.Error(), "approval.digest") || !strings.Contains(err.Error(), ref.GetDigest()) {
+			t.Errorf("the error does not say what to read: %v", err)
+		}
+	}
+	b.must(approve("r1", "c1", "", deny))
+	b.must(approve("r1", "c2", calls[1].GetPreview().GetDigest(), once))
+	b.must(approve("r2", "c1", "", once))
+}

@@ -179,6 +179,7 @@ class PendingCall:
     run_id: the run of a sub-agent that waits; "" for the run itself.
     question: what a server of tools asks, with its requests and its round; None for other calls. `Run.accept`,
     `Run.decline` and `Run.dismiss` answer it.
+    digest: of what is shown here, for `Run.approve`; "" for calls that wait for no approval.
     """
 
     call_id: str
@@ -190,6 +191,7 @@ class PendingCall:
     deadline: datetime | None
     run_id: str = ""
     question: pb.ServerQuestion | None = None
+    digest: str = ""
 
     @staticmethod
     async def of(call: pb.PendingCall, text: Texts) -> "PendingCall":
@@ -203,6 +205,7 @@ class PendingCall:
             deadline=_utc(call.deadline) if call.HasField("deadline") else None,
             run_id=call.run_id,
             question=call.question if call.HasField("question") else None,
+            digest=call.preview.digest,
         )
 
 

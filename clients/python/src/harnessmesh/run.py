@@ -197,11 +197,14 @@ class Run:
         return await self._input(request_id, run_id, tool_answer=answer)
 
     async def approve(
-        self, call_id: str, *, always: bool = False, request_id: str | None = None, run_id: str = ""
+        self, call_id: str, *, always: bool = False, digest: str = "", request_id: str | None = None, run_id: str = ""
     ) -> str:
-        """Approves a call; with always, also all later calls of its tool in its run. run_id: as in `answer`."""
+        """Approves a call; with always, also all later calls of its tool in its run. run_id: as in `answer`.
+        digest: of the call that was shown, as `PendingCall` has it: the approval counts for this call only. Calls
+        that lists have shortened are not approved without."""
         decision = pb.APPROVAL_DECISION_RUN if always else pb.APPROVAL_DECISION_ONCE
-        return await self._input(request_id, run_id, approval=pb.Approval(call_id=call_id, decision=decision))
+        approval = pb.Approval(call_id=call_id, decision=decision, digest=digest)
+        return await self._input(request_id, run_id, approval=approval)
 
     async def deny(self, call_id: str, reason: str = "", *, request_id: str | None = None, run_id: str = "") -> str:
         """Denies a call. The model receives the reason. run_id: as in `answer`."""

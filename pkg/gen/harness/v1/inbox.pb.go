@@ -716,7 +716,8 @@ type Approval struct {
 	// DENY: the reason for the model; may be empty.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// CallPreview.digest of the preview that the person was shown: the answer counts only for a
-	// call with this digest. Empty: for the call with any digest.
+	// call with this digest. Empty: for the call with any digest, unless lists have it shortened;
+	// such a call is not approved without.
 	Digest string `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`
 	// RUN: rules that are stored for the rest of the run, at most 8. Each has the name of the
 	// call's tool and a prefix or a path. With those that are stored before they fit the call.

@@ -383,7 +383,8 @@ export type Approval = Message<"harness.v1.Approval"> & {
 
   /**
    * CallPreview.digest of the preview that the person was shown: the answer counts only for a
-   * call with this digest. Empty: for the call with any digest.
+   * call with this digest. Empty: for the call with any digest, unless lists have it shortened;
+   * such a call is not approved without.
    *
    * @generated from field: string digest = 4;
    */

@@ -357,7 +357,8 @@ class Approval(_message.Message):
     """DENY: the reason for the model; may be empty."""
     digest: _builtins.str
     """CallPreview.digest of the preview that the person was shown: the answer counts only for a
-    call with this digest. Empty: for the call with any digest.
+    call with this digest. Empty: for the call with any digest, unless lists have it shortened;
+    such a call is not approved without.
     """
     @_builtins.property
     def rules(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.ToolRule]:
