@@ -47,6 +47,19 @@ func (g *Glob) Match(name string) bool {
 	return slices.ContainsFunc(g.alternatives, func(p glob.Pattern) bool { return p.Match(name) })
 }
 
+// Within returns the folders that lead to every match, such as a/b for a/b/*.go; empty if they differ.
+func (g *Glob) Within() string {
+	if len(g.alternatives) != 1 {
+		return ""
+	}
+	p := g.alternatives[0]
+	n := 0
+	for n < len(p)-1 && p[n] != "" && !strings.ContainsAny(p[n], `*?[\`) {
+		n++
+	}
+	return strings.Join(p[:n], "/")
+}
+
 // expandBraces expands a{b,c} to ab and ac.
 func expandBraces(pattern string) ([]string, error) {
 	done, open := []string{}, []string{pattern}

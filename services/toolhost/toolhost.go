@@ -36,6 +36,10 @@ type Limits struct {
 	Matches int
 	// LineBytes is the part of a matching line in a result. Default 400.
 	LineBytes int
+	// WalkDepth is how many folders within each other a search of files visits, and WalkTime how long
+	// it takes at most. Defaults 100 and 10 s.
+	WalkDepth int
+	WalkTime  time.Duration
 	// ListingEntries is the maximum number of entries in the description of a
 	// workspace. Default 200.
 	ListingEntries int
@@ -63,11 +67,15 @@ func (l Limits) WithDefaults() Limits {
 	set(&l.CommandTailBytes, min(96<<10, l.ResultBytes/2))
 	set(&l.Paths, 1000)
 	set(&l.Matches, 500)
+	set(&l.WalkDepth, 100)
 	set(&l.LineBytes, 400)
 	set(&l.ListingEntries, 200)
 	set(&l.CachedResultBytes, 32<<20)
 	if l.Timeout == 0 {
 		l.Timeout = 120 * time.Second
+	}
+	if l.WalkTime == 0 {
+		l.WalkTime = 10 * time.Second
 	}
 	if l.MaxTimeout == 0 {
 		l.MaxTimeout = max(time.Hour, l.Timeout)
@@ -80,7 +88,7 @@ func (l Limits) Validate() error {
 	for name, value := range map[string]int{
 		"read_bytes": l.ReadBytes, "file_bytes": l.FileBytes,
 		"command_head_bytes": l.CommandHeadBytes, "command_tail_bytes": l.CommandTailBytes,
-		"paths": l.Paths, "matches": l.Matches, "line_bytes": l.LineBytes,
+		"paths": l.Paths, "matches": l.Matches, "walk_depth": l.WalkDepth, "line_bytes": l.LineBytes,
 		"listing_entries": l.ListingEntries, "cached_result_bytes": l.CachedResultBytes,
 	} {
 		if value <= 0 {
@@ -96,6 +104,8 @@ func (l Limits) Validate() error {
 		return fmt.Errorf("command_head_bytes + command_tail_bytes: %d exceeds result_bytes %d", l.CommandHeadBytes+l.CommandTailBytes, l.ResultBytes)
 	case l.Timeout <= 0:
 		return fmt.Errorf("timeout: %v must be positive", l.Timeout)
+	case l.WalkTime <= 0:
+		return fmt.Errorf("walk_time: %v must be positive", l.WalkTime)
 	case l.MaxTimeout < l.Timeout:
 		return fmt.Errorf("max_timeout: %v must be at least timeout %v", l.MaxTimeout, l.Timeout)
 	}

@@ -34,6 +34,27 @@ func leftOutNote(left workspace.LeftOut) string {
 	return fmt.Sprintf(" [Left out because of .gitignore: %s and %d more; include_ignored: true has them too.]", toolhost.Clip(left.First, 200), left.Count-1)
 }
 
+// extent returns what a search visits.
+func (env *Environment) extent(start string, ignored bool, within string) workspace.Extent {
+	return workspace.Extent{Start: start, All: ignored, Within: within, Depth: env.Limits.WalkDepth, Time: env.Limits.WalkTime}
+}
+
+// boundsNote returns what a search has not visited because of its bounds, and how to search it.
+func boundsNote(left workspace.LeftOut, limits toolhost.Limits, narrower string) string {
+	var note strings.Builder
+	if left.Deep > 0 {
+		name := toolhost.Clip(left.FirstDeep, 400)
+		if left.Deep > 1 {
+			name += fmt.Sprintf(" and %d more", left.Deep-1)
+		}
+		fmt.Fprintf(&note, "[Not searched: folders more than %d deep: %s; to search there, %s.]\n", limits.WalkDepth, name, narrower)
+	}
+	if left.Unvisited != "" {
+		fmt.Fprintf(&note, "[Stopped after %s at %s, what follows it was not searched; %s.]\n", limits.WalkTime, toolhost.Clip(left.Unvisited, 400), narrower)
+	}
+	return note.String()
+}
+
 // exploreResult returns the result of a walk through the workspace that found matches.
 // none is the text if there are no matches; more reports that a limit was reached.
 func exploreResult(ctx context.Context, err error, text *strings.Builder, found int, more bool, none string) Result {

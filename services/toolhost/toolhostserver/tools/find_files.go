@@ -41,7 +41,7 @@ func findFiles(ctx context.Context, env *Environment, a findFilesArguments) Resu
 	}
 	var text strings.Builder
 	found, more := 0, false
-	left, err := env.Workspace.Walk(ctx, ".", a.Ignored, func(name string, _ fs.DirEntry) bool {
+	left, err := env.Workspace.Walk(ctx, env.extent(".", a.Ignored, glob.Within()), func(name string, _ fs.DirEntry) bool {
 		if !glob.Match(name) {
 			return true
 		}
@@ -52,5 +52,6 @@ func findFiles(ctx context.Context, env *Environment, a findFilesArguments) Resu
 		text.WriteString(name + "\n")
 		return true
 	})
+	text.WriteString(boundsNote(left, env.Limits, "begin the pattern with the names of folders, such as a/b/**/*.go"))
 	return exploreResult(ctx, err, &text, found, more, "No file matches."+leftOutNote(left))
 }

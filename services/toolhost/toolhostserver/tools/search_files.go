@@ -56,7 +56,7 @@ func searchFiles(ctx context.Context, env *Environment, a searchFilesArguments) 
 		}
 	}
 	search := search{pattern: compiled, limits: env.Limits}
-	left, err := env.Workspace.Walk(ctx, start, a.Ignored, func(name string, entry fs.DirEntry) bool {
+	left, err := env.Workspace.Walk(ctx, env.extent(start, a.Ignored, ""), func(name string, entry fs.DirEntry) bool {
 		if entry.Type().IsRegular() {
 			search.file(ctx, env.Workspace, name)
 		}
@@ -65,6 +65,7 @@ func searchFiles(ctx context.Context, env *Environment, a searchFilesArguments) 
 	if search.large > 0 {
 		fmt.Fprintf(&search.text, "[Not searched: %d files of more than %d bytes.]\n", search.large, env.Limits.FileBytes)
 	}
+	search.text.WriteString(boundsNote(left, env.Limits, "set path to a folder below"))
 	return exploreResult(ctx, err, &search.text, search.found, search.more, "No match."+leftOutNote(left))
 }
 

@@ -29,6 +29,11 @@ type LeftOut struct {
 	Count int
 	// First is the name of the first, a folder with a slash at its end.
 	First string
+	// Deep counts the folders that were too deep, without those below them; FirstDeep is the first.
+	Deep      int
+	FirstDeep string
+	// Unvisited is where the walk was when its time was over; empty if it ended before.
+	Unvisited string
 }
 
 // scope has the rules that hold in a folder, and those of the folders around it.
@@ -53,8 +58,8 @@ func (s *scope) leavesOut(name string, folder bool) bool {
 
 // enter returns the scope of a folder with these entries. A repository within another one has
 // only its own rules.
-func (w *walk) enter(outer *scope, folder string, entries []fs.DirEntry) *scope {
-	if w.all {
+func (w *walk) enter(outer *scope, dir *os.Root, folder string, entries []fs.DirEntry) *scope {
+	if w.extent.All {
 		return nil
 	}
 	prefix := ""
@@ -64,18 +69,18 @@ func (w *walk) enter(outer *scope, folder string, entries []fs.DirEntry) *scope 
 	if at := find(entries, ".git"); at != nil && (at.IsDir() || at.Type().IsRegular()) {
 		outer = nil
 		if at.IsDir() {
-			outer = w.add(nil, prefix, path.Join(folder, ".git/info/exclude"))
+			outer = add(nil, dir, prefix, ".git/info/exclude")
 		}
 	}
 	if at := find(entries, ".gitignore"); at != nil && at.Type().IsRegular() { // git follows no link here either
-		outer = w.add(outer, prefix, path.Join(folder, ".gitignore"))
+		outer = add(outer, dir, prefix, ".gitignore")
 	}
 	return outer
 }
 
-// add returns a scope with the rules of a file; the outer one if it cannot be read.
-func (w *walk) add(outer *scope, folder, name string) *scope {
-	f, err := w.workspace.Root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+// add returns a scope with the rules of a file in a folder; the outer one if it cannot be read.
+func add(outer *scope, dir *os.Root, folder, name string) *scope {
+	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return outer
 	}
@@ -103,7 +108,7 @@ func ReadRules(f *os.File) *gitignore.File {
 // around returns the scope in which a folder of the workspace is: the rules of the folders
 // above it.
 func (w *walk) around(start string) *scope {
-	if w.all {
+	if w.extent.All {
 		return nil
 	}
 	var s *scope
@@ -115,17 +120,30 @@ func (w *walk) around(start string) *scope {
 	if start == "." {
 		return s
 	}
-	for at, rest := ".", start; ; {
-		entries, err := w.read(at)
+	dir, at, rest := w.workspace.Root, ".", start
+	defer func() {
+		if dir != w.workspace.Root {
+			_ = dir.Close()
+		}
+	}()
+	for {
+		entries, err := w.read(dir)
 		if err != nil {
 			return s
 		}
-		s = w.enter(s, at, entries)
+		s = w.enter(s, dir, at, entries)
 		next, others, more := strings.Cut(rest, "/")
 		if !more {
 			return s
 		}
-		at, rest = path.Join(at, next), others
+		child, err := dir.OpenRoot(next)
+		if err != nil {
+			return s
+		}
+		if dir != w.workspace.Root {
+			_ = dir.Close()
+		}
+		dir, at, rest = child, path.Join(at, next), others
 	}
 }
 

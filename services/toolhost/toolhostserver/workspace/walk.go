@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
+	"time"
 )
 
 // MaxEntries is the maximum number of names read from one folder, to bound memory.
@@ -21,24 +21,47 @@ const MaxEntries = 50_000
 // context.
 const maxRead = 1000
 
-// Walk calls visit for every file below start, sorted within each folder, until visit
+// Extent is how much of a workspace a walk visits.
+type Extent struct {
+	// Start is the folder or the file that it begins with, relative to the workspace.
+	Start string
+	// All includes what .gitignore files and .git/info/exclude name.
+	All bool
+	// Within has the folders that lead to what is searched, such as a/b: other folders than these
+	// and those below them are not visited. Empty: all are.
+	Within string
+	// Depth bounds the folders within each other, from Start or the last of Within on, and Time the duration. 0: none.
+	Depth int
+	Time  time.Duration
+}
+
+// Walk calls visit for every file of an extent, sorted within each folder, until visit
 // returns false. It does not follow links, and skips .git, the hidden folder and what it
 // cannot read. Unless all is set it leaves out what .gitignore files and .git/info/exclude
-// name, but not start itself.
-func (w *Workspace) Walk(ctx context.Context, start string, all bool, visit func(name string, entry fs.DirEntry) bool) (LeftOut, error) {
-	if w.hides(start) {
+// name, but not start itself. Each folder is opened from the one that has it, so that the cost of one
+// does not grow with its depth.
+func (w *Workspace) Walk(ctx context.Context, e Extent, visit func(name string, entry fs.DirEntry) bool) (LeftOut, error) {
+	if w.hides(e.Start) {
 		return LeftOut{}, errHidden
 	}
-	info, err := w.Root.Lstat(start)
+	info, err := w.Root.Lstat(e.Start)
 	if err != nil {
 		return LeftOut{}, err
 	}
 	if !info.IsDir() {
-		visit(start, fs.FileInfoToDirEntry(info))
+		visit(e.Start, fs.FileInfoToDirEntry(info))
 		return LeftOut{}, ctx.Err()
 	}
-	walk := walk{ctx: ctx, workspace: w, hidden: w.hiddenName(), all: all, visit: visit}
-	_, err = walk.folder(start, walk.around(start))
+	walk := walk{ctx: ctx, workspace: w, hidden: w.hiddenName(), extent: e, visit: visit}
+	if e.Time > 0 {
+		walk.end = time.Now().Add(e.Time)
+	}
+	dir, err := w.Root.OpenRoot(e.Start)
+	if err != nil {
+		return LeftOut{}, err
+	}
+	defer func() { _ = dir.Close() }()
+	_, err = walk.folder(dir, e.Start, walk.around(e.Start), 0)
 	return walk.left, cmp.Or(ctx.Err(), err)
 }
 
@@ -47,41 +70,84 @@ type walk struct {
 	ctx       context.Context //nolint:containedctx // of one call
 	workspace *Workspace
 	hidden    string
-	// all visits the files that .gitignore files name too; left counts the others.
-	all   bool
+	extent    Extent
+	// end is when the walk ends; zero: it may take any time.
+	end   time.Time
 	left  LeftOut
 	visit func(name string, entry fs.DirEntry) bool
 }
 
-// folder visits the entries below a folder, which is in a scope. It returns false if the walk
-// is over, and an error if the folder cannot be read.
-func (w *walk) folder(name string, around *scope) (more bool, err error) {
-	entries, err := w.read(name)
+// folder visits the entries below a folder, which is in a scope and so many folders below the first. It
+// returns false if the walk is over, and an error if the folder cannot be read.
+func (w *walk) folder(dir *os.Root, name string, around *scope, depth int) (more bool, err error) {
+	entries, err := w.read(dir)
 	if err != nil {
 		return true, err
 	}
-	rules := w.enter(around, name, entries)
+	rules := w.enter(around, dir, name, entries)
 	for _, entry := range entries {
 		if w.ctx.Err() != nil {
 			return false, nil
 		}
 		below := path.Join(name, entry.Name())
+		if w.late(below) {
+			return false, nil
+		}
 		switch {
-		case entry.IsDir() && (entry.Name() == ".git" || below == w.hidden):
+		case entry.IsDir() && (entry.Name() == ".git" || below == w.hidden || !leadsTo(below, w.extent.Within)):
 			continue
 		case rules.leavesOut(below, entry.IsDir()):
 			w.leave(below, entry)
 			continue
 		case !entry.IsDir():
 			more = w.visit(below, entry)
+		case w.tooDeep(below, depth+1):
+			continue
 		default:
-			more, _ = w.folder(below, rules)
+			more = w.enterFolder(dir, below, entry.Name(), rules, depth+1)
 		}
 		if !more {
 			return false, nil
 		}
 	}
 	return true, nil
+}
+
+// enterFolder visits the entries below a folder in dir. What cannot be opened is skipped.
+func (w *walk) enterFolder(dir *os.Root, below, name string, rules *scope, depth int) (more bool) {
+	child, err := dir.OpenRoot(name)
+	if err != nil {
+		return true
+	}
+	defer func() { _ = child.Close() }()
+	more, _ = w.folder(child, below, rules, depth)
+	return more
+}
+
+// leadsTo reports whether a folder is one of those that lead to within, or below it.
+func leadsTo(folder, within string) bool {
+	return within == "" || isBelow(folder, within) || isBelow(within, folder)
+}
+
+// tooDeep reports whether a folder is too deep to be visited, and counts it.
+func (w *walk) tooDeep(name string, depth int) bool {
+	if w.extent.Depth == 0 || depth <= w.extent.Depth || isBelow(w.extent.Within, name) ||
+		w.extent.Within != "" && strings.Count(name, "/")-strings.Count(w.extent.Within, "/") <= w.extent.Depth {
+		return false
+	}
+	if w.left.Deep++; w.left.Deep == 1 {
+		w.left.FirstDeep = name
+	}
+	return true
+}
+
+// late reports whether the time of the walk is over, and notes where it ends.
+func (w *walk) late(name string) bool {
+	if w.end.IsZero() || time.Now().Before(w.end) {
+		return false
+	}
+	w.left.Unvisited = name
+	return true
 }
 
 // leave counts an entry that is not visited.
@@ -95,8 +161,8 @@ func (w *walk) leave(name string, entry fs.DirEntry) {
 }
 
 // read returns the entries of a folder, sorted by name.
-func (w *walk) read(name string) ([]fs.DirEntry, error) {
-	f, err := w.workspace.Root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a named pipe may be there by now
+func (w *walk) read(dir *os.Root) ([]fs.DirEntry, error) {
+	f, err := dir.Open(".")
 	if err != nil {
 		return nil, err
 	}
