@@ -12,11 +12,41 @@ func TestGuardedPlaces(t *testing.T) {
 		"agent.yaml": placeAgent, "agents/reviewer.agent.yml": placeAgent, "contract.json": placeAgent, "ci.contract.yaml": placeAgent, ".harness/x": placeAgent, ".mcp.json": placeAgent,
 		"AGENTS.md": placeInstructions, "docs/Claude.md": placeInstructions, ".github/copilot-instructions.md": placeInstructions, "skills/a/SKILL.md": placeInstructions,
 
+		".windsurfrules": placeInstructions, ".clinerules/a.md": placeInstructions, "AGENT.md": placeInstructions, ".github/instructions/a.instructions.md": placeInstructions,
+		".kiro/hooks/a": placeAgent, ".junie/guidelines.md": placeAgent, ".roo/rules/a.md": placeAgent, ".continue/config.yaml": placeAgent,
+		"mcp.json": placeAgent, "opencode.json": placeAgent, "hooks.yaml": placeAgent, "rules.yaml": placeAgent, ".mise.toml": placeEnvironment, ".pnpmfile.cjs": placePackages,
+
+		// Forms that file systems fold.
+		".env\u200crc": placeEnvironment, "\ufeff.vscode/tasks.json": placeEditor, ".c\u202eursor/x": placeAgent, ".clau\u206fde/x": placeAgent, ".cla\U000e0001ude": placeAgent,
+		".v\u017fcode/x": placeEditor, ".h\u200dus\u212ay/x": placeHook, ".gitcon\ufb01g": placeGit, "\uff21GENTS.md": placeInstructions, "s\u212aill.md": placeInstructions,
+		".envrc.": placeEnvironment, ".envrc . ": placeEnvironment, ".vscode./tasks.json": placeEditor, ".vscode::$INDEX_ALLOCATION/tasks.json": placeEditor, "AGENTS.md:x": placeInstructions,
+		"ENVRC~1": placeEnvironment, "vscode~2/tasks.json": placeEditor, "DEVCON~4/x": placeEditor, "MCP~1.JSO": placeAgent, "copilo~1.md": placeInstructions, "GIT~1/config": placeGit,
+
+		// Only named.
+		".env": "", ".npmrc": "", ".yarnrc.yml": "",
+
+		"rules.json": "", "hooks.json": "", "agents~1.txt": "", "vscode~5": "", "vscode~1x": "", ".envrcs": "", "... .": "",
 		"": "", "a.txt": "", ".gitignore": "", ".gitattributes": "", ".github/workflows/ci.yaml": "", "src/hooks/use.ts": "", "Makefile": "", "package.json": "",
 		"agent.go": "", "contract.md": "", "agents.mdx": "", "git/config": "", "my.git/config": "", "docs/agent/x.yaml": "",
 	} {
 		if got := Guarded(path); got != want {
 			t.Errorf("%q: got %q, want %q", path, got, want)
 		}
+	}
+}
+
+func TestPlacesThatAreOnlyNamed(t *testing.T) {
+	for path, want := range map[string]Place{
+		".env": {What: placeVariables, Named: true}, "sub/.ENV": {What: placeVariables, Named: true}, ".npmrc": {What: placePackages, Named: true},
+		".yarnrc.yml": {What: placePackages, Named: true}, ".github/workflows/ci.yaml": {What: placeWorkflow, Named: true}, ".GitHub/Workflows/ci.yaml": {What: placeWorkflow, Named: true},
+
+		".env/lib/a.py": {}, ".env/.envrc": {What: placeEnvironment}, ".github/dependabot.yml": {}, "workflows/ci.yaml": {}, ".github/x/workflows/a": {}, "instructions/a": {},
+	} {
+		if got := PlaceOf(path); got != want {
+			t.Errorf("%q: got %+v, want %+v", path, got, want)
+		}
+	}
+	if !PlaceOf("AGENTS.md").Instructs() || !PlaceOf("agent.yaml").Instructs() || PlaceOf(".envrc").Instructs() || PlaceOf("a").Instructs() {
+		t.Error("the wrong places instruct agents")
 	}
 }
