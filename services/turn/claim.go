@@ -223,7 +223,11 @@ func (g *guide) instructions() {
 	for _, f := range g.s.Snapshot.GetInstructionFiles() {
 		if _, gone := had[f.GetPath()]; gone {
 			changed = true
-			g.draft.GuideOn("instructions:"+f.GetPath(), "instructions", "", "The instructions in "+f.GetPath()+" no longer hold: the file is gone.").Kept = g.draft.Marks()
+			why := "the file is gone."
+			if slices.Contains(g.p.execution.workspace.GetUnaccepted(), f.GetPath()) {
+				why = "a run has changed the file, and no person has accepted that yet."
+			}
+			g.draft.GuideOn("instructions:"+f.GetPath(), "instructions", "", "The instructions in "+f.GetPath()+" no longer hold: "+why).Kept = g.draft.Marks()
 		}
 	}
 	if changed {

@@ -142,6 +142,9 @@ func (p *Progress) finished(s *State, c toolcall.Call, r *harnessv1.ExecuteToolR
 		result.Parts = media.Parts(files[:min(len(files), media.MaxParts)])
 		d.Append(result)
 		d.Emit(event.ToolEnded(c.ID, c.Tool, failed, r.GetDuration()))
+		if r.GetGuarded() != "" { // its result has it too
+			d.Emit(event.GuidanceInjected("guarded", "", r.GetGuarded()))
+		}
 	}
 	d.Apply(e)
 	return d

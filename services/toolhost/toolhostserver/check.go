@@ -17,6 +17,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/places"
 )
 
 // errCheckTimeout is the cause of the end of a check at its time limit.
@@ -53,6 +54,7 @@ func (s *Server) checkJob(req *harnessv1.CheckCommandRequest) (*calls.Job, error
 	j.Key = ledger.CheckKey(j.Key)
 	j.Reject = func() ledger.Response { return nil }
 	j.Watch, j.CommandLine = s.guard.Start, req.GetCommand()
+	j.Restore = places.Restores(req.GetConfinement().GetConfig())
 	j.Execute = func(ctx context.Context, _ *guard.Watch) calls.Effect { return s.runCheck(ctx, req, j.Run) }
 	return j, nil
 }

@@ -35,7 +35,7 @@ func (s *Server) InspectWorkspace(ctx context.Context, req *harnessv1.InspectWor
 		return nil, err
 	}
 	if r, err := git.Find(req.GetWorkspace()); err == nil {
-		resp.InstructionFiles = s.files.Instructions(ctx, r)
+		resp.InstructionFiles, resp.Unaccepted = s.files.Instructions(ctx, r)
 		if r.Exists && !req.GetInstructionsOnly() {
 			s.addGitChanges(ctx, r, changed)
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcp"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/places"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
@@ -103,6 +104,7 @@ func (s *Server) toolJob(req *harnessv1.ExecuteToolRequest) (*calls.Job, error) 
 	switch a := t.Spec.GetAnnotations(); {
 	case a.GetExecutes():
 		j.Watch, j.CommandLine = s.guard.Start, commandOf(req.GetTool(), req.GetArguments())
+		j.Restore = places.Restores(req.GetConfinement().GetConfig())
 	case a.GetWrites() && !webtool.Is(req.GetTool()):
 		j.Watch = s.guard.StartWrite
 	}
@@ -124,7 +126,7 @@ func (s *Server) serverJob(j *calls.Job, req *harnessv1.ExecuteToolRequest) {
 	j.Facts = toolhost.Call{Idempotent: mcp.Idempotent(c), ForeignLedger: s.isForeign(req.GetLedgerId())}
 	j.Reject = func() ledger.Response { return nil }
 	if c.GetServer().GetCommand() != "" && req.GetWorkspace() != "" {
-		j.Watch = s.guard.Start
+		j.Watch, j.Restore = s.guard.Start, places.Restores(c.GetSandbox())
 	}
 	j.Execute = func(ctx context.Context, _ *guard.Watch) calls.Effect {
 		resp, interrupted := s.servers.Call(ctx, mcp.Call{ExecuteToolRequest: req, Key: j.Key, Run: j.Run, Output: j.Output})

@@ -71,7 +71,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcp"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/places"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/trust"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/worktree"
 )
 
@@ -202,6 +204,7 @@ type Server struct {
 	calls    *calls.Calls
 	commands *command.Commands
 	guard    *guard.Guard
+	places   *places.Places
 	files    *files.Files
 
 	git         *git.Git
@@ -236,7 +239,8 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tool host: %w", errors.Join(err, l.Close()))
 	}
-	workspaces, err := files.New(data, config.Limits)
+	guarded := places.New(trust.Open(config.Dir), config.Logger)
+	workspaces, err := files.New(data, config.Limits, guarded.Waits)
 	if err != nil {
 		return nil, fmt.Errorf("tool host: %w", errors.Join(err, l.Close()))
 	}
@@ -250,12 +254,13 @@ func New(config Config) (*Server, error) {
 	s := &Server{
 		files:  workspaces,
 		guard:  guard,
+		places: guarded,
 		config: config,
 		log:    config.Logger,
 		tools:  registry,
 		ledger: entries,
 		former: former{marks: marks, guard: guard, log: config.Logger, ledger: l.ID},
-		calls:  calls.New(entries, config.Logger),
+		calls:  calls.New(entries, guarded, config.Logger),
 		closed: make(chan struct{}),
 	}
 	s.git = git.New(git.Config{Dir: dir, Data: data, Mark: func() string { return process.MarkVariable + "=" + marks.New() }})
@@ -270,12 +275,12 @@ func New(config Config) (*Server, error) {
 	_ = s.former.kill() // CancelTools tries again before it responds
 	s.worktrees.Sweep()
 	s.backgrounds = background.New(background.Config{
-		Dir: config.Dir, Entries: s.ledger, Commands: s.commands, Guard: guard, Open: s.files.Open, KillFormer: s.former.kill, Logger: config.Logger,
+		Dir: config.Dir, Entries: s.ledger, Commands: s.commands, Guard: guard, Places: guarded, Open: s.files.Open, KillFormer: s.former.kill, Logger: config.Logger,
 	})
 	s.servers = mcp.New(mcp.Config{
 		Dir: dir, Tokens: config.Tokens, LedgerID: l.ID, Withheld: config.Withheld, Services: config.Services, Remote: config.Remote,
 		Idle: config.ServerIdle, Private: s.private, Environ: config.environ, Commands: s.commands, Open: s.files.Open,
-		ResultBytes: config.Limits.ResultBytes, Logger: config.Logger,
+		Places: guarded, Find: guard.Find, ResultBytes: config.Limits.ResultBytes, Logger: config.Logger,
 	})
 	s.running.Go(func() { s.commands.Tidy(s.closed) })
 	return s, nil

@@ -56,7 +56,7 @@ func TestMergeBringsAllChanges(t *testing.T) {
 	if disk.Exists(filepath.Join(h.dir, "gone")) || disk.Exists(dir) {
 		t.Error("a folder without files, or the merged worktree, is left")
 	}
-	h.calls = calls.New(ledger.NewEntries(h.ledger.Ledger, 0, h.log), h.log) // as a host that does not know the call any more
+	h.calls = calls.New(ledger.NewEntries(h.ledger.Ledger, 0, h.log), h.places, h.log) // as a host that does not know the call any more
 	if again := h.execute(req); again.GetResult() != resp.GetResult() {
 		t.Errorf("the same call again: %q", again.GetResult())
 	}

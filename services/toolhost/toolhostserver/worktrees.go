@@ -29,8 +29,10 @@ func (s *Server) MakeWorktree(ctx context.Context, req *harnessv1.MakeWorktreeRe
 	}
 	resp := &harnessv1.MakeWorktreeResponse{}
 	err := s.detached(ctx, func(ctx context.Context) (err error) {
-		resp.Workspace, err = s.worktrees.Make(ctx, req)
-		return err
+		if resp.Workspace, err = s.worktrees.Make(ctx, req); err != nil {
+			return err
+		}
+		return s.places.Inherit(req.GetWorkspace(), resp.GetWorkspace())
 	})
 	var problem worktree.Problem
 	if errors.As(err, &problem) {

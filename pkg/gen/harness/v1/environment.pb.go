@@ -37,7 +37,10 @@ type Environment struct {
 	// The skills that were found, nearest first; at most 256.
 	Skills []*Skill `protobuf:"bytes,6,rep,name=skills,proto3" json:"skills,omitempty"`
 	// The folder of the workspace, as it was found.
-	Folder        *WorkspaceFolder `protobuf:"bytes,7,opt,name=folder,proto3" json:"folder,omitempty"`
+	Folder *WorkspaceFolder `protobuf:"bytes,7,opt,name=folder,proto3" json:"folder,omitempty"`
+	// Instruction files, and SKILL.md files of skills, that are left out: a run has changed them, and no person
+	// has accepted that. Paths relative to the workspace, at most 32.
+	Unaccepted    []string `protobuf:"bytes,8,rep,name=unaccepted,proto3" json:"unaccepted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -117,6 +120,13 @@ func (x *Environment) GetSkills() []*Skill {
 func (x *Environment) GetFolder() *WorkspaceFolder {
 	if x != nil {
 		return x.Folder
+	}
+	return nil
+}
+
+func (x *Environment) GetUnaccepted() []string {
+	if x != nil {
+		return x.Unaccepted
 	}
 	return nil
 }
@@ -348,7 +358,7 @@ var File_harness_v1_environment_proto protoreflect.FileDescriptor
 const file_harness_v1_environment_proto_rawDesc = "" +
 	"\n" +
 	"\x1charness/v1/environment.proto\x12\n" +
-	"harness.v1\x1a\x15harness/v1/tool.proto\"\xc6\x02\n" +
+	"harness.v1\x1a\x15harness/v1/tool.proto\"\xe6\x02\n" +
 	"\vEnvironment\x12+\n" +
 	"\x11working_directory\x18\x01 \x01(\tR\x10workingDirectory\x12\x1a\n" +
 	"\bplatform\x18\x02 \x01(\tR\bplatform\x12\x18\n" +
@@ -356,7 +366,10 @@ const file_harness_v1_environment_proto_rawDesc = "" +
 	"\x11instruction_files\x18\x04 \x03(\v2\x1b.harness.v1.InstructionFileR\x10instructionFiles\x12*\n" +
 	"\x05tools\x18\x05 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\x12)\n" +
 	"\x06skills\x18\x06 \x03(\v2\x11.harness.v1.SkillR\x06skills\x123\n" +
-	"\x06folder\x18\a \x01(\v2\x1b.harness.v1.WorkspaceFolderR\x06folder\"}\n" +
+	"\x06folder\x18\a \x01(\v2\x1b.harness.v1.WorkspaceFolderR\x06folder\x12\x1e\n" +
+	"\n" +
+	"unaccepted\x18\b \x03(\tR\n" +
+	"unaccepted\"}\n" +
 	"\x0fWorkspaceFolder\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
 	"\x06device\x18\x02 \x01(\x04R\x06device\x12\x14\n" +

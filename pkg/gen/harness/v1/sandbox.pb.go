@@ -137,6 +137,61 @@ func (SandboxNetworkMode) EnumDescriptor() ([]byte, []int) {
 	return file_harness_v1_sandbox_proto_rawDescGZIP(), []int{1}
 }
 
+// GuardedMode is what becomes of guarded places that a command has changed: files by which programs
+// run outside of the sandbox, or by which agents are set up.
+type GuardedMode int32
+
+const (
+	// Not set; KEEP.
+	GuardedMode_GUARDED_MODE_UNSPECIFIED GuardedMode = 0
+	// They stay. Its result names them.
+	GuardedMode_GUARDED_MODE_KEEP GuardedMode = 1
+	// They are put back, apart from those that are only named, and its result says that a file tool asks
+	// a person for the change.
+	GuardedMode_GUARDED_MODE_RESTORE GuardedMode = 2
+)
+
+// Enum value maps for GuardedMode.
+var (
+	GuardedMode_name = map[int32]string{
+		0: "GUARDED_MODE_UNSPECIFIED",
+		1: "GUARDED_MODE_KEEP",
+		2: "GUARDED_MODE_RESTORE",
+	}
+	GuardedMode_value = map[string]int32{
+		"GUARDED_MODE_UNSPECIFIED": 0,
+		"GUARDED_MODE_KEEP":        1,
+		"GUARDED_MODE_RESTORE":     2,
+	}
+)
+
+func (x GuardedMode) Enum() *GuardedMode {
+	p := new(GuardedMode)
+	*p = x
+	return p
+}
+
+func (x GuardedMode) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (GuardedMode) Descriptor() protoreflect.EnumDescriptor {
+	return file_harness_v1_sandbox_proto_enumTypes[2].Descriptor()
+}
+
+func (GuardedMode) Type() protoreflect.EnumType {
+	return &file_harness_v1_sandbox_proto_enumTypes[2]
+}
+
+func (x GuardedMode) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use GuardedMode.Descriptor instead.
+func (GuardedMode) EnumDescriptor() ([]byte, []int) {
+	return file_harness_v1_sandbox_proto_rawDescGZIP(), []int{2}
+}
+
 // SandboxNetwork is the network of commands.
 type SandboxNetwork struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -310,7 +365,9 @@ type SandboxConfig struct {
 	// unconfined and approvals say. The gateway sets it for runs that are started with a
 	// token; a spec cannot name it. The tool host follows the stricter of this and the least
 	// of its operator. Unset: that of its operator alone.
-	Least         SandboxLevel `protobuf:"varint,9,opt,name=least,proto3,enum=harness.v1.SandboxLevel" json:"least,omitempty"`
+	Least SandboxLevel `protobuf:"varint,9,opt,name=least,proto3,enum=harness.v1.SandboxLevel" json:"least,omitempty"`
+	// What becomes of guarded places that a command has changed; unset: KEEP.
+	Guarded       GuardedMode `protobuf:"varint,10,opt,name=guarded,proto3,enum=harness.v1.GuardedMode" json:"guarded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -406,6 +463,13 @@ func (x *SandboxConfig) GetLeast() SandboxLevel {
 		return x.Least
 	}
 	return SandboxLevel_SANDBOX_LEVEL_UNSPECIFIED
+}
+
+func (x *SandboxConfig) GetGuarded() GuardedMode {
+	if x != nil {
+		return x.Guarded
+	}
+	return GuardedMode_GUARDED_MODE_UNSPECIFIED
 }
 
 // SandboxSupport is what a tool host can do.
@@ -619,7 +683,7 @@ const file_harness_v1_sandbox_proto_rawDesc = "" +
 	"open_files\x18\x03 \x01(\rR\topenFiles\x12!\n" +
 	"\fmemory_bytes\x18\x04 \x01(\x04R\vmemoryBytes\x12\x1c\n" +
 	"\tprocesses\x18\x05 \x01(\rR\tprocesses\x12'\n" +
-	"\x0ftemporary_bytes\x18\x06 \x01(\x04R\x0etemporaryBytes\"\xc8\x02\n" +
+	"\x0ftemporary_bytes\x18\x06 \x01(\x04R\x0etemporaryBytes\"\xfb\x02\n" +
 	"\rSandboxConfig\x12.\n" +
 	"\x05level\x18\x01 \x01(\x0e2\x18.harness.v1.SandboxLevelR\x05level\x124\n" +
 	"\anetwork\x18\x02 \x01(\v2\x1a.harness.v1.SandboxNetworkR\anetwork\x12\x12\n" +
@@ -631,7 +695,9 @@ const file_harness_v1_sandbox_proto_rawDesc = "" +
 	"\n" +
 	"unconfined\x18\b \x01(\bR\n" +
 	"unconfined\x12.\n" +
-	"\x05least\x18\t \x01(\x0e2\x18.harness.v1.SandboxLevelR\x05least\"\xab\x01\n" +
+	"\x05least\x18\t \x01(\x0e2\x18.harness.v1.SandboxLevelR\x05least\x121\n" +
+	"\aguarded\x18\n" +
+	" \x01(\x0e2\x17.harness.v1.GuardedModeR\aguarded\"\xab\x01\n" +
 	"\x0eSandboxSupport\x12.\n" +
 	"\x05level\x18\x01 \x01(\x0e2\x18.harness.v1.SandboxLevelR\x05level\x12!\n" +
 	"\flandlock_abi\x18\x02 \x01(\rR\vlandlockAbi\x12\x16\n" +
@@ -653,7 +719,11 @@ const file_harness_v1_sandbox_proto_rawDesc = "" +
 	" SANDBOX_NETWORK_MODE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19SANDBOX_NETWORK_MODE_NONE\x10\x01\x12\x1c\n" +
 	"\x18SANDBOX_NETWORK_MODE_ALL\x10\x02\x12\x1e\n" +
-	"\x1aSANDBOX_NETWORK_MODE_HOSTS\x10\x03BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\x1aSANDBOX_NETWORK_MODE_HOSTS\x10\x03*\\\n" +
+	"\vGuardedMode\x12\x1c\n" +
+	"\x18GUARDED_MODE_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11GUARDED_MODE_KEEP\x10\x01\x12\x18\n" +
+	"\x14GUARDED_MODE_RESTORE\x10\x02BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_sandbox_proto_rawDescOnce sync.Once
@@ -667,35 +737,37 @@ func file_harness_v1_sandbox_proto_rawDescGZIP() []byte {
 	return file_harness_v1_sandbox_proto_rawDescData
 }
 
-var file_harness_v1_sandbox_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_harness_v1_sandbox_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_harness_v1_sandbox_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_harness_v1_sandbox_proto_goTypes = []any{
 	(SandboxLevel)(0),           // 0: harness.v1.SandboxLevel
 	(SandboxNetworkMode)(0),     // 1: harness.v1.SandboxNetworkMode
-	(*SandboxNetwork)(nil),      // 2: harness.v1.SandboxNetwork
-	(*SandboxLimits)(nil),       // 3: harness.v1.SandboxLimits
-	(*SandboxConfig)(nil),       // 4: harness.v1.SandboxConfig
-	(*SandboxSupport)(nil),      // 5: harness.v1.SandboxSupport
-	(*Confinement)(nil),         // 6: harness.v1.Confinement
-	(*SandboxProblem)(nil),      // 7: harness.v1.SandboxProblem
-	(*durationpb.Duration)(nil), // 8: google.protobuf.Duration
+	(GuardedMode)(0),            // 2: harness.v1.GuardedMode
+	(*SandboxNetwork)(nil),      // 3: harness.v1.SandboxNetwork
+	(*SandboxLimits)(nil),       // 4: harness.v1.SandboxLimits
+	(*SandboxConfig)(nil),       // 5: harness.v1.SandboxConfig
+	(*SandboxSupport)(nil),      // 6: harness.v1.SandboxSupport
+	(*Confinement)(nil),         // 7: harness.v1.Confinement
+	(*SandboxProblem)(nil),      // 8: harness.v1.SandboxProblem
+	(*durationpb.Duration)(nil), // 9: google.protobuf.Duration
 }
 var file_harness_v1_sandbox_proto_depIdxs = []int32{
 	1,  // 0: harness.v1.SandboxNetwork.mode:type_name -> harness.v1.SandboxNetworkMode
-	8,  // 1: harness.v1.SandboxLimits.cpu:type_name -> google.protobuf.Duration
+	9,  // 1: harness.v1.SandboxLimits.cpu:type_name -> google.protobuf.Duration
 	0,  // 2: harness.v1.SandboxConfig.level:type_name -> harness.v1.SandboxLevel
-	2,  // 3: harness.v1.SandboxConfig.network:type_name -> harness.v1.SandboxNetwork
-	3,  // 4: harness.v1.SandboxConfig.limits:type_name -> harness.v1.SandboxLimits
+	3,  // 3: harness.v1.SandboxConfig.network:type_name -> harness.v1.SandboxNetwork
+	4,  // 4: harness.v1.SandboxConfig.limits:type_name -> harness.v1.SandboxLimits
 	0,  // 5: harness.v1.SandboxConfig.least:type_name -> harness.v1.SandboxLevel
-	0,  // 6: harness.v1.SandboxSupport.level:type_name -> harness.v1.SandboxLevel
-	0,  // 7: harness.v1.SandboxSupport.least:type_name -> harness.v1.SandboxLevel
-	0,  // 8: harness.v1.Confinement.level:type_name -> harness.v1.SandboxLevel
-	4,  // 9: harness.v1.Confinement.config:type_name -> harness.v1.SandboxConfig
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	2,  // 6: harness.v1.SandboxConfig.guarded:type_name -> harness.v1.GuardedMode
+	0,  // 7: harness.v1.SandboxSupport.level:type_name -> harness.v1.SandboxLevel
+	0,  // 8: harness.v1.SandboxSupport.least:type_name -> harness.v1.SandboxLevel
+	0,  // 9: harness.v1.Confinement.level:type_name -> harness.v1.SandboxLevel
+	5,  // 10: harness.v1.Confinement.config:type_name -> harness.v1.SandboxConfig
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_sandbox_proto_init() }
@@ -708,7 +780,7 @@ func file_harness_v1_sandbox_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_sandbox_proto_rawDesc), len(file_harness_v1_sandbox_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,

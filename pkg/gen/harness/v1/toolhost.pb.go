@@ -1235,7 +1235,10 @@ type ExecuteToolResponse struct {
 	// The background command that it started; unset: none.
 	Background *BackgroundCommand `protobuf:"bytes,9,opt,name=background,proto3" json:"background,omitempty"`
 	// INPUT_REQUIRED: the question of the server, inline. Unset otherwise.
-	Question      *ServerQuestion `protobuf:"bytes,10,opt,name=question,proto3" json:"question,omitempty"`
+	Question *ServerQuestion `protobuf:"bytes,10,opt,name=question,proto3" json:"question,omitempty"`
+	// The guarded places that have changed during the call, in one line, which is also the last one of
+	// result. Empty: none, also of hosts that do not compare them.
+	Guarded       string `protobuf:"bytes,11,opt,name=guarded,proto3" json:"guarded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1338,6 +1341,13 @@ func (x *ExecuteToolResponse) GetQuestion() *ServerQuestion {
 		return x.Question
 	}
 	return nil
+}
+
+func (x *ExecuteToolResponse) GetGuarded() string {
+	if x != nil {
+		return x.Guarded
+	}
+	return ""
 }
 
 // ReadCallOutputRequest asks what a running call prints.
@@ -1682,7 +1692,9 @@ type InspectWorkspaceResponse struct {
 	// The states of the background commands in the request.
 	Background []*BackgroundState `protobuf:"bytes,3,rep,name=background,proto3" json:"background,omitempty"`
 	// The changes that the proposed calls would make, in their order; only files and note are set.
-	Previews      []*CallPreview `protobuf:"bytes,4,rep,name=previews,proto3" json:"previews,omitempty"`
+	Previews []*CallPreview `protobuf:"bytes,4,rep,name=previews,proto3" json:"previews,omitempty"`
+	// As in Environment, instruction files only.
+	Unaccepted    []string `protobuf:"bytes,5,rep,name=unaccepted,proto3" json:"unaccepted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1741,6 +1753,13 @@ func (x *InspectWorkspaceResponse) GetBackground() []*BackgroundState {
 func (x *InspectWorkspaceResponse) GetPreviews() []*CallPreview {
 	if x != nil {
 		return x.Previews
+	}
+	return nil
+}
+
+func (x *InspectWorkspaceResponse) GetUnaccepted() []string {
+	if x != nil {
+		return x.Unaccepted
 	}
 	return nil
 }
@@ -2775,7 +2794,7 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\x06listed\x18\x05 \x01(\bR\x06listed\x125\n" +
 	"\bapproved\x18\x06 \x03(\v2\x19.harness.v1.McpDefinitionR\bapproved\x121\n" +
 	"\bleft_out\x18\a \x03(\v2\x16.harness.v1.McpLeftOutR\aleftOut\x12)\n" +
-	"\x10approved_digests\x18\b \x03(\tR\x0fapprovedDigests\"\xe6\x03\n" +
+	"\x10approved_digests\x18\b \x03(\tR\x0fapprovedDigests\"\x80\x04\n" +
 	"\x13ExecuteToolResponse\x121\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x17.harness.v1.ToolOutcomeR\aoutcome\x12\x16\n" +
 	"\x06result\x18\x02 \x01(\tR\x06result\x12\x19\n" +
@@ -2789,7 +2808,8 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"background\x18\t \x01(\v2\x1d.harness.v1.BackgroundCommandR\n" +
 	"background\x126\n" +
 	"\bquestion\x18\n" +
-	" \x01(\v2\x1a.harness.v1.ServerQuestionR\bquestionB\f\n" +
+	" \x01(\v2\x1a.harness.v1.ServerQuestionR\bquestion\x12\x18\n" +
+	"\aguarded\x18\v \x01(\tR\aguardedB\f\n" +
 	"\n" +
 	"_exit_code\"\xf0\x01\n" +
 	"\x15ReadCallOutputRequest\x12\x1c\n" +
@@ -2817,14 +2837,17 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\bproposed\x18\b \x03(\v2\x18.harness.v1.ProposedCallR\bproposed\"@\n" +
 	"\fProposedCall\x12\x12\n" +
 	"\x04tool\x18\x01 \x01(\tR\x04tool\x12\x1c\n" +
-	"\targuments\x18\x02 \x01(\tR\targuments\"\xfb\x01\n" +
+	"\targuments\x18\x02 \x01(\tR\targuments\"\x9b\x02\n" +
 	"\x18InspectWorkspaceResponse\x12#\n" +
 	"\rfiles_changed\x18\x01 \x01(\rR\ffilesChanged\x12H\n" +
 	"\x11instruction_files\x18\x02 \x03(\v2\x1b.harness.v1.InstructionFileR\x10instructionFiles\x12;\n" +
 	"\n" +
 	"background\x18\x03 \x03(\v2\x1b.harness.v1.BackgroundStateR\n" +
 	"background\x123\n" +
-	"\bpreviews\x18\x04 \x03(\v2\x17.harness.v1.CallPreviewR\bpreviews\"c\n" +
+	"\bpreviews\x18\x04 \x03(\v2\x17.harness.v1.CallPreviewR\bpreviews\x12\x1e\n" +
+	"\n" +
+	"unaccepted\x18\x05 \x03(\tR\n" +
+	"unaccepted\"c\n" +
 	"\x10CheckFileRequest\x12\x1c\n" +
 	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x1d\n" +

@@ -30,6 +30,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/places"
 )
 
 // role is the name of the tool host at failpoints.
@@ -45,6 +46,7 @@ var (
 // Calls are the calls of a host. Many goroutines may use it.
 type Calls struct {
 	entries *ledger.Entries
+	places  *places.Places
 	log     *slog.Logger
 
 	// running counts the goroutines of calls.
@@ -60,9 +62,9 @@ type Calls struct {
 	calls map[string]*call
 }
 
-// New returns Calls over the entries of a ledger.
-func New(entries *ledger.Entries, log *slog.Logger) *Calls {
-	return &Calls{entries: entries, log: log, closed: make(chan struct{}), calls: make(map[string]*call)}
+// New returns Calls over the entries of a ledger, which compare the guarded places of workspaces.
+func New(entries *ledger.Entries, places *places.Places, log *slog.Logger) *Calls {
+	return &Calls{entries: entries, places: places, log: log, closed: make(chan struct{}), calls: make(map[string]*call)}
 }
 
 // Job is a call that a request wants to run.
@@ -77,6 +79,8 @@ type Job struct {
 	// Watch starts to guard the repositories of the workspace; nil for a call that writes
 	// nothing.
 	Watch func(workspace string) (*guard.Watch, error)
+	// Restore puts back the guarded places that the call changes.
+	Restore bool
 	// Workspace of the call.
 	Workspace string
 

@@ -17,6 +17,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/background"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/places"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/trust"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,7 +31,7 @@ func newCalls(t *testing.T, dir string) (c *Calls, shut func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c = New(ledger.NewEntries(l, 1<<20, log), log)
+	c = New(ledger.NewEntries(l, 1<<20, log), places.New(trust.Open(dir), log), log)
 	return c, func() {
 		t.Helper()
 		c.Close()

@@ -81,12 +81,14 @@ func (s *Calls) run(ctx context.Context, c *call) {
 		c.err = toolhost.NotStarted("the tool host cannot store what git runs programs by; nothing was run", err)
 		return
 	}
+	changes := s.places.Start(watch)
 	if !c.Facts.Idempotent {
 		if err := s.entries.StoreRunning(c.Key); err != nil {
 			s.log.Error("call not run: its mark could not be stored", "error", err,
 				"namespace", c.Namespace, "run", c.RunID, "call", c.ID)
 			c.err = toolhost.NotStarted("the ledger cannot be written; nothing was run", err)
 			_ = watch.End()
+			_ = changes.End(watch, false)
 			return
 		}
 		failpoint.Hit(role, "marked")
@@ -98,6 +100,7 @@ func (s *Calls) run(ctx context.Context, c *call) {
 		failpoint.Hit(role, "performed")
 	}
 	addNote(e.Response, watch.End())
+	addPlaces(e.Response, changes.End(watch, c.Restore).Text())
 	s.end(c, e, context.Cause(ctx), time.Since(begin))
 }
 
@@ -144,6 +147,14 @@ func (s *Calls) watch(c *call) (*guard.Watch, error) {
 		return nil, nil //nolint:nilnil // as above
 	}
 	return w, err
+}
+
+// addPlaces adds the line about guarded places to the response of a call, unless it is empty.
+func addPlaces(r ledger.Response, line string) {
+	addNote(r, line)
+	if r, ok := r.(*harnessv1.ExecuteToolResponse); ok && line != "" {
+		r.Guarded = line
+	}
 }
 
 // addNote adds a note to the response of a call, unless it is empty.

@@ -29,15 +29,19 @@ import (
 type Files struct {
 	limits toolhost.Limits
 	hidden *workspace.PrivateFolder
+	waits  Waits
 }
 
+// Waits reports whether the content of a file, by its digest, does not count until a person accepts it.
+type Waits func(path, digest string) bool
+
 // New returns Files. data is the harness's folder for data, without links, which no workspace has.
-func New(data string, limits toolhost.Limits) (*Files, error) {
+func New(data string, limits toolhost.Limits, waits Waits) (*Files, error) {
 	hidden, err := workspace.OpenPrivate(data)
 	if err != nil {
 		return nil, err
 	}
-	return &Files{limits: limits, hidden: hidden}, nil
+	return &Files{limits: limits, hidden: hidden, waits: waits}, nil
 }
 
 // Close releases the harness's folder.
@@ -87,13 +91,17 @@ func (f *Files) Describe(ctx context.Context, req *harnessv1.DescribeWorkspaceRe
 	if err != nil {
 		return nil, workspace.Unusable(req.GetWorkspace(), err)
 	}
+	instructions, unaccepted := f.Instructions(ctx, r)
+	skills, more := f.skills(r, SkillFolders{Named: req.GetSkillFolders(), Roots: req.GetRoots(), Own: req.GetUserSkills()})
+	unaccepted = append(unaccepted, more...)
 	return &harnessv1.Environment{
 		WorkingDirectory: w.Dir,
 		Folder:           folder,
 		Platform:         runtime.GOOS + "/" + runtime.GOARCH,
 		Listing:          listing,
-		InstructionFiles: f.Instructions(ctx, r),
-		Skills:           f.skills(r, SkillFolders{Named: req.GetSkillFolders(), Roots: req.GetRoots(), Own: req.GetUserSkills()}),
+		InstructionFiles: instructions,
+		Skills:           skills,
+		Unaccepted:       unaccepted[:min(len(unaccepted), maxUnaccepted)],
 	}, nil
 }
 

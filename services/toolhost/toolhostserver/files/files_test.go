@@ -19,7 +19,7 @@ import (
 func newFiles(t *testing.T) (f *Files, dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	f, err := New(t.TempDir(), toolhost.Limits{}.WithDefaults())
+	f, err := New(t.TempDir(), toolhost.Limits{}.WithDefaults(), func(string, string) bool { return false })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,24 +10,33 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
+// maxUnaccepted bounds the files that are named because they wait for a person.
+const maxUnaccepted = 32
+
 // Instructions returns the instruction files from the workspace up to the repository's
 // root, nearest first. It leaves out files that cannot be read, that are larger than
-// files may be, or that are links out of the root.
-func (f *Files) Instructions(ctx context.Context, r git.Repository) []*harnessv1.InstructionFile {
+// files may be, or that are links out of the root. unaccepted are those that wait for a person, by
+// the path relative to the workspace.
+func (f *Files) Instructions(ctx context.Context, r git.Repository) (files []*harnessv1.InstructionFile, unaccepted []string) {
 	root, err := f.Open(r.Root)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	defer root.Close()
 	var found []toolhost.FoundInstruction
 	for at := r.Workspace; ; at = filepath.Dir(at) {
 		for _, name := range toolhost.InstructionNames {
-			if i, ok := f.instruction(ctx, r, root, filepath.Join(at, name)); ok {
+			i, ok := f.instruction(ctx, r, root, filepath.Join(at, name))
+			switch {
+			case !ok:
+			case f.waits(filepath.Join(at, name), i.Digest):
+				unaccepted = append(unaccepted, toolhost.Readable(i.Path))
+			default:
 				found = append(found, i)
 			}
 		}
 		if at == r.Root || at == filepath.Dir(at) {
-			return toolhost.Instructions(found)
+			return toolhost.Instructions(found), unaccepted
 		}
 	}
 }

@@ -2,6 +2,7 @@ package files
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -39,12 +40,16 @@ type SkillFolders struct {
 
 // skills returns the skills of a workspace: those of its folder and of each above it up to the
 // repository's root, those of the user of this process, then those of named folders. The
-// first with a name counts. A folder of a repository that leads out of it is none.
-func (f *Files) skills(r git.Repository, more SkillFolders) []*harnessv1.Skill {
-	var found []*harnessv1.Skill
+// first with a name counts. A folder of a repository that leads out of it is none. unaccepted are
+// the SKILL.md that wait for a person, relative to the workspace: their skills are left out.
+func (f *Files) skills(r git.Repository, more SkillFolders) (found []*harnessv1.Skill, unaccepted []string) {
 	names := map[string]bool{}
 	add := func(folder string, within ...string) {
-		for _, skill := range skillsIn(folder, within) {
+		skills, waiting := f.skillsIn(folder, within)
+		for _, path := range waiting {
+			unaccepted = append(unaccepted, toolhost.Readable(disk.Relative(r.Workspace, path)))
+		}
+		for _, skill := range skills {
 			if names[skill.GetName()] || len(found) >= maxSkills {
 				continue
 			}
@@ -69,22 +74,26 @@ func (f *Files) skills(r git.Repository, more SkillFolders) []*harnessv1.Skill {
 	for _, folder := range more.Named {
 		add(folder, roots...)
 	}
-	return found
+	return found, unaccepted
 }
 
 // skillsIn returns the skills in a folder, by name. Unless within is empty, they are in one of those folders.
-func skillsIn(folder string, within []string) []*harnessv1.Skill {
+// waiting are the SKILL.md that wait for a person.
+func (f *Files) skillsIn(folder string, within []string) (found []*harnessv1.Skill, waiting []string) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
-	var found []*harnessv1.Skill
 	for _, entry := range entries {
 		dir, err := filepath.EvalSymlinks(filepath.Join(folder, entry.Name()))
 		if err != nil || len(within) > 0 && !slices.ContainsFunc(within, func(folder string) bool { return inside(folder, dir) }) {
 			continue
 		}
-		text, err := readIn(dir, toolhost.SkillFile)
+		text, err := f.readIn(filepath.Join(folder, entry.Name()), dir, toolhost.SkillFile)
+		if errors.Is(err, errWaits) {
+			waiting = append(waiting, filepath.Join(folder, entry.Name(), toolhost.SkillFile))
+			continue
+		}
 		if err != nil {
 			continue // it is no skill
 		}
@@ -96,7 +105,7 @@ func skillsIn(folder string, within []string) []*harnessv1.Skill {
 		found = append(found, &harnessv1.Skill{Name: name, Description: description, Folder: dir})
 	}
 	slices.SortFunc(found, func(a, b *harnessv1.Skill) int { return cmp.Compare(a.GetName(), b.GetName()) })
-	return found
+	return found, waiting
 }
 
 // inside reports whether a path is a folder or within it. Both are without links.
@@ -105,26 +114,42 @@ func inside(folder, path string) bool {
 	return err == nil && relative != ".." && !strings.HasPrefix(relative, ".."+string(filepath.Separator))
 }
 
-// readIn reads a file of a folder, whose path is without links. A path that leads out of it is an error.
-func readIn(folder, path string) (string, error) {
-	root, err := disk.OpenRoot(folder)
+// errWaits: a file waits for a person.
+var errWaits = errors.New("a run has changed it, and no person has accepted that: ask the user to do so with harness trust")
+
+// readIn reads a file of a folder, whose path is without links. A path that leads out of it is an error, and so
+// is a file that waits for a person, by the path by which the folder was found too.
+func (f *Files) readIn(found, folder, path string) (string, error) {
+	data, err := readRaw(folder, path)
 	if err != nil {
 		return "", err
+	}
+	digest := content.Digest(data)
+	if f.waits(filepath.Join(found, path), digest) || f.waits(filepath.Join(folder, path), digest) {
+		return "", errWaits
+	}
+	return strings.ToValidUTF8(string(data), "\uFFFD"), nil
+}
+
+func readRaw(folder, path string) ([]byte, error) {
+	root, err := disk.OpenRoot(folder)
+	if err != nil {
+		return nil, err
 	}
 	defer root.Close()
 	f, err := root.Open(path)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return "", fs.ErrInvalid
+		return nil, fs.ErrInvalid
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxSkillFile+1))
 	if len(data) > maxSkillFile {
-		return "", fmt.Errorf("it is larger than %d bytes", maxSkillFile)
+		return nil, fmt.Errorf("it is larger than %d bytes", maxSkillFile)
 	}
-	return strings.ToValidUTF8(string(data), "\uFFFD"), err
+	return data, err
 }
 
 // Skill returns the text of a skill of a workspace, or a file of its folder. If done is false, the
@@ -134,7 +159,7 @@ func (f *Files) Skill(dir string, more SkillFolders, name, path string) (text st
 	if err != nil {
 		return "The workspace cannot be used: " + disk.Reason(err) + ".", false
 	}
-	all := f.skills(r, more)
+	all, _ := f.skills(r, more)
 	i := slices.IndexFunc(all, func(k *harnessv1.Skill) bool { return k.GetName() == name })
 	if i < 0 {
 		var names []string
@@ -150,13 +175,16 @@ func (f *Files) Skill(dir string, more SkillFolders, name, path string) (text st
 		return fmt.Sprintf("The skill %s cannot be used: %s.", name, skill.GetProblem()), false
 	}
 	if path != "" {
-		text, err = readIn(skill.GetFolder(), filepath.Clean(path))
+		text, err = f.readIn(skill.GetFolder(), skill.GetFolder(), filepath.Clean(path))
+		if errors.Is(err, errWaits) {
+			return content.Clip(path, 200) + ": cannot be read: " + err.Error() + ".", false
+		}
 		if err != nil {
 			return fmt.Sprintf("%s: cannot be read: it must be a file in the folder of the skill: %s.", content.Clip(path, 200), strings.Join(filesIn(skill.GetFolder()), ", ")), false
 		}
 		return content.Clean(text), true
 	}
-	text, err = readIn(skill.GetFolder(), toolhost.SkillFile)
+	text, err = f.readIn(skill.GetFolder(), skill.GetFolder(), toolhost.SkillFile)
 	if err != nil {
 		return "The skill cannot be read: " + disk.Reason(err) + ".", false
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 )
 
@@ -17,6 +18,8 @@ const (
 	// maxFolders bounds the folders of a workspace in which repositories are looked for,
 	// upper ones first.
 	maxFolders = 100_000
+	// maxPlaces bounds the guarded places of a workspace that are found.
+	maxPlaces = 5_000
 	// maxTrees bounds the workspaces whose folders are remembered.
 	maxTrees = 4
 	// settled is the age of a folder's last change from which a further change has another
@@ -49,12 +52,16 @@ type node struct {
 	sure        bool // a folder with this time has not changed since it was read
 	folders     []*node
 	git, isBare bool
+	places      []string // names of the files in it that are guarded places
+	guarded     bool     // all files in it are
 }
 
 // found are the folders of a workspace that matter.
 type found struct {
 	// gits are folders with an entry .git, bare those that are bare repositories.
 	gits, bare []string
+	// places are the files that are guarded places, relative to the workspace, upper ones first; none of git.
+	places []string
 	// complete is false if there are more folders than are searched.
 	complete bool
 	// scarce is why not all folders could be read: there were no descriptors or no memory.
@@ -131,6 +138,11 @@ func (t *tree) search(workspace, skip string) found {
 		if v.node.isBare {
 			result.bare = append(result.bare, v.path)
 		}
+		for _, name := range v.node.places {
+			if len(result.places) <= maxPlaces {
+				result.places = append(result.places, strings.TrimPrefix(v.path+"/"+name, workspace+"/"))
+			}
+		}
 		for _, child := range v.node.folders {
 			queue = append(queue, visit{v.path + "/" + child.name, child})
 		}
@@ -163,7 +175,7 @@ func (n *node) read(path string, scarce *scarcity) bool {
 	for _, child := range n.folders {
 		former[child.name] = child
 	}
-	n.folders, n.git = nil, false
+	n.folders, n.git, n.places = nil, false, nil
 	parts := 0
 	for _, e := range entries {
 		name := e.Name()
@@ -175,10 +187,13 @@ func (n *node) read(path string, scarce *scarcity) bool {
 		case strings.EqualFold(name, ".git"):
 			n.git = true
 		case !e.IsDir():
+			if n.guarded || sandbox.PlaceOf(n.name+"/"+name).What != "" {
+				n.places = append(n.places, name)
+			}
 		case former[name] != nil:
 			n.folders = append(n.folders, former[name])
 		default:
-			n.folders = append(n.folders, &node{name: name})
+			n.folders = append(n.folders, &node{name: name, guarded: n.guarded || sandbox.PlaceOf(n.name+"/"+name+"/x").What != ""})
 		}
 	}
 	n.isBare = parts == 3

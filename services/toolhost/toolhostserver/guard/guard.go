@@ -73,6 +73,7 @@ type Watch struct {
 	before    *gitguard.Snapshot
 	record    *record // of the snapshot; nil for none
 	accepted  []string
+	places    []string // that the last search found
 	quick     bool
 }
 
@@ -118,6 +119,7 @@ func (g *Guard) start(workspace string, quick bool) (*Watch, error) {
 
 func (g *Guard) find(w *Watch) found {
 	f := g.finder.find(w.workspace, g.hidden, w.quick)
+	w.places = f.places
 	if !f.complete {
 		g.log.Warn("too many folders: not all of them are searched for repositories", "workspace", w.workspace, "searched", maxFolders)
 	}
@@ -142,6 +144,21 @@ func (w *Watch) Accept(path string) {
 	if w != nil {
 		w.accepted = append(w.accepted, path)
 	}
+}
+
+// Workspace is the folder that is guarded.
+func (w *Watch) Workspace() string { return w.workspace }
+
+// Places returns the files that are guarded places, apart from those of git, relative to the workspace: as
+// they were at the start, and after End as they are then.
+func (w *Watch) Places() []string { return w.places }
+
+// Accepted returns the paths that a person or a rule has allowed the call to write.
+func (w *Watch) Accepted() []string { return w.accepted }
+
+// Find returns the guarded places of a workspace, as Watch.Places does.
+func (g *Guard) Find(workspace string) []string {
+	return g.finder.find(filepath.Clean(workspace), g.hidden, false).places
 }
 
 // End compares and puts back. It returns a note about it for the result of the call; empty if

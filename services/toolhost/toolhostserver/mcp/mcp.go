@@ -40,6 +40,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient/signin"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/places"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
@@ -75,6 +76,10 @@ type Config struct {
 	Commands *command.Commands
 	// Open opens a workspace.
 	Open func(dir string) (*workspace.Workspace, error)
+	// Places compares the guarded places of the workspaces in which the processes work, and Find finds
+	// these places.
+	Places *places.Places
+	Find   func(workspace string) []string
 	// ResultBytes is the maximum size of a result.
 	ResultBytes int
 	Logger      *slog.Logger

@@ -18,6 +18,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/places"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/trust"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
@@ -32,6 +34,7 @@ func newServers(t *testing.T, c Config) *Servers {
 		c.Environ = func(string) []string { return nil }
 	}
 	c.Commands = command.New(command.Config{Dir: c.Dir, Data: c.Dir, Mark: func() string { return "test" }, Logger: c.Logger})
+	c.Places, c.Find = places.New(trust.Open(c.Dir), c.Logger), func(string) []string { return nil }
 	s := New(c)
 	t.Cleanup(s.Close)
 	return s

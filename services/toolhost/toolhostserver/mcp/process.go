@@ -16,6 +16,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/places"
 )
 
 // run runs the process of a server, confined as the commands of its run are.
@@ -54,6 +55,16 @@ func (s *Servers) run(ctx context.Context, p mcpclient.Process) error {
 		return errors.New("it would not be confined, and no local person has named it: use a tool host with a sandbox")
 	case level == sandbox.Off:
 		p.Notice("its process is not confined: the sandbox is off")
+	}
+	if p.Run.Workspace != "" {
+		// What it does between two calls is not in the result of any.
+		changes := s.config.Places.Begin(w.Dir, s.config.Find(w.Dir))
+		defer func() {
+			if text := changes.Finish(s.config.Find(w.Dir), nil, places.Restores(cfg)).Text(); text != "" {
+				p.Notice(text)
+				s.config.Logger.Warn("the process of a server changed guarded places", "server", p.Server.GetName(), "workspace", w.Dir, "changes", text)
+			}
+		}()
 	}
 	request := command.Request{Run: p.Run.Key, Workspace: w.Dir, Folder: w.Folder(), Confinement: &harnessv1.Confinement{Level: level, Config: cfg}}
 	exit, err := s.config.Commands.Run(ctx, request, process.Command{

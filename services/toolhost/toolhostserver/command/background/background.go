@@ -29,6 +29,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/places"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
@@ -52,6 +53,8 @@ type Config struct {
 	Commands *command.Commands
 	// Guard guards the repositories of their workspaces.
 	Guard *guard.Guard
+	// Places compares their guarded places.
+	Places *places.Places
 	// Open opens a workspace.
 	Open func(dir string) (*workspace.Workspace, error)
 	// KillFormer returns when no process of earlier hosts is left, or an error that is UNAVAILABLE.

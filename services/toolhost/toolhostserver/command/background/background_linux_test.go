@@ -17,6 +17,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/places"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/trust"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
@@ -44,7 +46,7 @@ func openRoom(t *testing.T, dir string) *room {
 	r.Commands = New(Config{
 		Dir: dir, Entries: ledger.NewEntries(l, 1<<20, log), Logger: log,
 		Commands: command.New(command.Config{Dir: filepath.Join(dir, "sandbox"), Data: dir, Mark: func() string { return "test" }, Logger: log}),
-		Guard:    guard.New(guard.Config{Dir: dir, Hidden: dir, Logger: log}), Open: workspace.Open,
+		Guard:    guard.New(guard.Config{Dir: dir, Hidden: dir, Logger: log}), Places: places.New(trust.Open(dir), log), Open: workspace.Open,
 		KillFormer: func() error { r.former++; return nil },
 	})
 	return r

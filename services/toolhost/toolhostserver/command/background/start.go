@@ -15,6 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/places"
 )
 
 // Start starts a background command of a call and returns when it has begun.
@@ -133,9 +134,13 @@ func (s *Commands) execute(ctx context.Context, b *background, call Call) (comma
 	if err != nil {
 		return command.Exit{Exit: process.Exit{Error: disk.Reason(err)}}, nil
 	}
+	changes := s.config.Places.Start(watch)
 	defer func() {
-		if note := watch.End(); note != "" {
-			_, _ = b.output.Write([]byte("\n" + note + "\n"))
+		notes := []string{watch.End(), changes.End(watch, places.Restores(call.Confinement.GetConfig())).Text()}
+		for _, note := range notes {
+			if note != "" {
+				_, _ = b.output.Write([]byte("\n" + note + "\n"))
+			}
 		}
 	}()
 	var timer *time.Timer

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/environment.proto.
  */
 export const file_harness_v1_environment: GenFile = /*@__PURE__*/
-  fileDesc("ChxoYXJuZXNzL3YxL2Vudmlyb25tZW50LnByb3RvEgpoYXJuZXNzLnYxIvgBCgtFbnZpcm9ubWVudBIZChF3b3JraW5nX2RpcmVjdG9yeRgBIAEoCRIQCghwbGF0Zm9ybRgCIAEoCRIPCgdsaXN0aW5nGAMgASgJEjYKEWluc3RydWN0aW9uX2ZpbGVzGAQgAygLMhsuaGFybmVzcy52MS5JbnN0cnVjdGlvbkZpbGUSIwoFdG9vbHMYBSADKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjEiEKBnNraWxscxgGIAMoCzIRLmhhcm5lc3MudjEuU2tpbGwSKwoGZm9sZGVyGAcgASgLMhsuaGFybmVzcy52MS5Xb3Jrc3BhY2VGb2xkZXIiWwoPV29ya3NwYWNlRm9sZGVyEgwKBHBhdGgYASABKAkSDgoGZGV2aWNlGAIgASgEEg0KBWlub2RlGAMgASgEEgwKBGJvb3QYBCABKAkSDQoFcm9vdHMYBSADKAkiSwoFU2tpbGwSDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIOCgZmb2xkZXIYAyABKAkSDwoHcHJvYmxlbRgEIAEoCSJACg9JbnN0cnVjdGlvbkZpbGUSDAoEcGF0aBgBIAEoCRIPCgdjb250ZW50GAIgASgJEg4KBmRpZ2VzdBgDIAEoCUJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_harness_v1_tool]);
+  fileDesc("ChxoYXJuZXNzL3YxL2Vudmlyb25tZW50LnByb3RvEgpoYXJuZXNzLnYxIowCCgtFbnZpcm9ubWVudBIZChF3b3JraW5nX2RpcmVjdG9yeRgBIAEoCRIQCghwbGF0Zm9ybRgCIAEoCRIPCgdsaXN0aW5nGAMgASgJEjYKEWluc3RydWN0aW9uX2ZpbGVzGAQgAygLMhsuaGFybmVzcy52MS5JbnN0cnVjdGlvbkZpbGUSIwoFdG9vbHMYBSADKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjEiEKBnNraWxscxgGIAMoCzIRLmhhcm5lc3MudjEuU2tpbGwSKwoGZm9sZGVyGAcgASgLMhsuaGFybmVzcy52MS5Xb3Jrc3BhY2VGb2xkZXISEgoKdW5hY2NlcHRlZBgIIAMoCSJbCg9Xb3Jrc3BhY2VGb2xkZXISDAoEcGF0aBgBIAEoCRIOCgZkZXZpY2UYAiABKAQSDQoFaW5vZGUYAyABKAQSDAoEYm9vdBgEIAEoCRINCgVyb290cxgFIAMoCSJLCgVTa2lsbBIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEg4KBmZvbGRlchgDIAEoCRIPCgdwcm9ibGVtGAQgASgJIkAKD0luc3RydWN0aW9uRmlsZRIMCgRwYXRoGAEgASgJEg8KB2NvbnRlbnQYAiABKAkSDgoGZGlnZXN0GAMgASgJQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_harness_v1_tool]);
 
 /**
  * Environment is a workspace as the tool host describes it to a new run.
@@ -68,6 +68,14 @@ export type Environment = Message<"harness.v1.Environment"> & {
    * @generated from field: harness.v1.WorkspaceFolder folder = 7;
    */
   folder?: WorkspaceFolder | undefined;
+
+  /**
+   * Instruction files, and SKILL.md files of skills, that are left out: a run has changed them, and no person
+   * has accepted that. Paths relative to the workspace, at most 32.
+   *
+   * @generated from field: repeated string unaccepted = 8;
+   */
+  unaccepted: string[];
 };
 
 /**

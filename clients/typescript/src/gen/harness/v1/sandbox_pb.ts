@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/sandbox.proto.
  */
 export const file_harness_v1_sandbox: GenFile = /*@__PURE__*/
-  fileDesc("ChhoYXJuZXNzL3YxL3NhbmRib3gucHJvdG8SCmhhcm5lc3MudjEiTQoOU2FuZGJveE5ldHdvcmsSLAoEbW9kZRgBIAEoDjIeLmhhcm5lc3MudjEuU2FuZGJveE5ldHdvcmtNb2RlEg0KBWhvc3RzGAIgAygJIqEBCg1TYW5kYm94TGltaXRzEhIKCmZpbGVfYnl0ZXMYASABKAQSJgoDY3B1GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCm9wZW5fZmlsZXMYAyABKA0SFAoMbWVtb3J5X2J5dGVzGAQgASgEEhEKCXByb2Nlc3NlcxgFIAEoDRIXCg90ZW1wb3JhcnlfYnl0ZXMYBiABKAQihQIKDVNhbmRib3hDb25maWcSJwoFbGV2ZWwYASABKA4yGC5oYXJuZXNzLnYxLlNhbmRib3hMZXZlbBIrCgduZXR3b3JrGAIgASgLMhouaGFybmVzcy52MS5TYW5kYm94TmV0d29yaxIMCgRyZWFkGAMgAygJEg0KBXdyaXRlGAQgAygJEgwKBGhpZGUYBSADKAkSCwoDZW52GAYgAygJEikKBmxpbWl0cxgHIAEoCzIZLmhhcm5lc3MudjEuU2FuZGJveExpbWl0cxISCgp1bmNvbmZpbmVkGAggASgIEicKBWxlYXN0GAkgASgOMhguaGFybmVzcy52MS5TYW5kYm94TGV2ZWwiiAEKDlNhbmRib3hTdXBwb3J0EicKBWxldmVsGAEgASgOMhguaGFybmVzcy52MS5TYW5kYm94TGV2ZWwSFAoMbGFuZGxvY2tfYWJpGAIgASgNEg4KBnJlYXNvbhgDIAEoCRInCgVsZWFzdBgEIAEoDjIYLmhhcm5lc3MudjEuU2FuZGJveExldmVsInAKC0NvbmZpbmVtZW50EicKBWxldmVsGAEgASgOMhguaGFybmVzcy52MS5TYW5kYm94TGV2ZWwSKQoGY29uZmlnGAIgASgLMhkuaGFybmVzcy52MS5TYW5kYm94Q29uZmlnEg0KBWhvc3RzGAMgAygJIjAKDlNhbmRib3hQcm9ibGVtEg0KBWZpZWxkGAEgASgJEg8KB21lc3NhZ2UYAiABKAkqdgoMU2FuZGJveExldmVsEh0KGVNBTkRCT1hfTEVWRUxfVU5TUEVDSUZJRUQQABIVChFTQU5EQk9YX0xFVkVMX09GRhABEhgKFFNBTkRCT1hfTEVWRUxfS0VSTkVMEAISFgoSU0FOREJPWF9MRVZFTF9GVUxMEAMqlwEKElNhbmRib3hOZXR3b3JrTW9kZRIkCiBTQU5EQk9YX05FVFdPUktfTU9ERV9VTlNQRUNJRklFRBAAEh0KGVNBTkRCT1hfTkVUV09SS19NT0RFX05PTkUQARIcChhTQU5EQk9YX05FVFdPUktfTU9ERV9BTEwQAhIeChpTQU5EQk9YX05FVFdPUktfTU9ERV9IT1NUUxADQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration]);
+  fileDesc("ChhoYXJuZXNzL3YxL3NhbmRib3gucHJvdG8SCmhhcm5lc3MudjEiTQoOU2FuZGJveE5ldHdvcmsSLAoEbW9kZRgBIAEoDjIeLmhhcm5lc3MudjEuU2FuZGJveE5ldHdvcmtNb2RlEg0KBWhvc3RzGAIgAygJIqEBCg1TYW5kYm94TGltaXRzEhIKCmZpbGVfYnl0ZXMYASABKAQSJgoDY3B1GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCm9wZW5fZmlsZXMYAyABKA0SFAoMbWVtb3J5X2J5dGVzGAQgASgEEhEKCXByb2Nlc3NlcxgFIAEoDRIXCg90ZW1wb3JhcnlfYnl0ZXMYBiABKAQirwIKDVNhbmRib3hDb25maWcSJwoFbGV2ZWwYASABKA4yGC5oYXJuZXNzLnYxLlNhbmRib3hMZXZlbBIrCgduZXR3b3JrGAIgASgLMhouaGFybmVzcy52MS5TYW5kYm94TmV0d29yaxIMCgRyZWFkGAMgAygJEg0KBXdyaXRlGAQgAygJEgwKBGhpZGUYBSADKAkSCwoDZW52GAYgAygJEikKBmxpbWl0cxgHIAEoCzIZLmhhcm5lc3MudjEuU2FuZGJveExpbWl0cxISCgp1bmNvbmZpbmVkGAggASgIEicKBWxlYXN0GAkgASgOMhguaGFybmVzcy52MS5TYW5kYm94TGV2ZWwSKAoHZ3VhcmRlZBgKIAEoDjIXLmhhcm5lc3MudjEuR3VhcmRlZE1vZGUiiAEKDlNhbmRib3hTdXBwb3J0EicKBWxldmVsGAEgASgOMhguaGFybmVzcy52MS5TYW5kYm94TGV2ZWwSFAoMbGFuZGxvY2tfYWJpGAIgASgNEg4KBnJlYXNvbhgDIAEoCRInCgVsZWFzdBgEIAEoDjIYLmhhcm5lc3MudjEuU2FuZGJveExldmVsInAKC0NvbmZpbmVtZW50EicKBWxldmVsGAEgASgOMhguaGFybmVzcy52MS5TYW5kYm94TGV2ZWwSKQoGY29uZmlnGAIgASgLMhkuaGFybmVzcy52MS5TYW5kYm94Q29uZmlnEg0KBWhvc3RzGAMgAygJIjAKDlNhbmRib3hQcm9ibGVtEg0KBWZpZWxkGAEgASgJEg8KB21lc3NhZ2UYAiABKAkqdgoMU2FuZGJveExldmVsEh0KGVNBTkRCT1hfTEVWRUxfVU5TUEVDSUZJRUQQABIVChFTQU5EQk9YX0xFVkVMX09GRhABEhgKFFNBTkRCT1hfTEVWRUxfS0VSTkVMEAISFgoSU0FOREJPWF9MRVZFTF9GVUxMEAMqlwEKElNhbmRib3hOZXR3b3JrTW9kZRIkCiBTQU5EQk9YX05FVFdPUktfTU9ERV9VTlNQRUNJRklFRBAAEh0KGVNBTkRCT1hfTkVUV09SS19NT0RFX05PTkUQARIcChhTQU5EQk9YX05FVFdPUktfTU9ERV9BTEwQAhIeChpTQU5EQk9YX05FVFdPUktfTU9ERV9IT1NUUxADKlwKC0d1YXJkZWRNb2RlEhwKGEdVQVJERURfTU9ERV9VTlNQRUNJRklFRBAAEhUKEUdVQVJERURfTU9ERV9LRUVQEAESGAoUR1VBUkRFRF9NT0RFX1JFU1RPUkUQAkJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_duration]);
 
 /**
  * SandboxNetwork is the network of commands.
@@ -173,6 +173,13 @@ export type SandboxConfig = Message<"harness.v1.SandboxConfig"> & {
    * @generated from field: harness.v1.SandboxLevel least = 9;
    */
   least: SandboxLevel;
+
+  /**
+   * What becomes of guarded places that a command has changed; unset: KEEP.
+   *
+   * @generated from field: harness.v1.GuardedMode guarded = 10;
+   */
+  guarded: GuardedMode;
 };
 
 /**
@@ -371,4 +378,40 @@ export enum SandboxNetworkMode {
  */
 export const SandboxNetworkModeSchema: GenEnum<SandboxNetworkMode> = /*@__PURE__*/
   enumDesc(file_harness_v1_sandbox, 1);
+
+/**
+ * GuardedMode is what becomes of guarded places that a command has changed: files by which programs
+ * run outside of the sandbox, or by which agents are set up.
+ *
+ * @generated from enum harness.v1.GuardedMode
+ */
+export enum GuardedMode {
+  /**
+   * Not set; KEEP.
+   *
+   * @generated from enum value: GUARDED_MODE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * They stay. Its result names them.
+   *
+   * @generated from enum value: GUARDED_MODE_KEEP = 1;
+   */
+  KEEP = 1,
+
+  /**
+   * They are put back, apart from those that are only named, and its result says that a file tool asks
+   * a person for the change.
+   *
+   * @generated from enum value: GUARDED_MODE_RESTORE = 2;
+   */
+  RESTORE = 2,
+}
+
+/**
+ * Describes the enum harness.v1.GuardedMode.
+ */
+export const GuardedModeSchema: GenEnum<GuardedMode> = /*@__PURE__*/
+  enumDesc(file_harness_v1_sandbox, 2);
 

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from harnessmesh.gen.harness.v1 import tool_pb2 as harness_dot_v1_dot_tool__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1charness/v1/environment.proto\x12\nharness.v1\x1a\x15harness/v1/tool.proto\"\xf8\x01\n\x0b\x45nvironment\x12\x19\n\x11working_directory\x18\x01 \x01(\t\x12\x10\n\x08platform\x18\x02 \x01(\t\x12\x0f\n\x07listing\x18\x03 \x01(\t\x12\x36\n\x11instruction_files\x18\x04 \x03(\x0b\x32\x1b.harness.v1.InstructionFile\x12#\n\x05tools\x18\x05 \x03(\x0b\x32\x14.harness.v1.ToolSpec\x12!\n\x06skills\x18\x06 \x03(\x0b\x32\x11.harness.v1.Skill\x12+\n\x06\x66older\x18\x07 \x01(\x0b\x32\x1b.harness.v1.WorkspaceFolder\"[\n\x0fWorkspaceFolder\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0e\n\x06\x64\x65vice\x18\x02 \x01(\x04\x12\r\n\x05inode\x18\x03 \x01(\x04\x12\x0c\n\x04\x62oot\x18\x04 \x01(\t\x12\r\n\x05roots\x18\x05 \x03(\t\"K\n\x05Skill\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x0e\n\x06\x66older\x18\x03 \x01(\t\x12\x0f\n\x07problem\x18\x04 \x01(\t\"@\n\x0fInstructionFile\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\t\x12\x0e\n\x06\x64igest\x18\x03 \x01(\tBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1charness/v1/environment.proto\x12\nharness.v1\x1a\x15harness/v1/tool.proto\"\x8c\x02\n\x0b\x45nvironment\x12\x19\n\x11working_directory\x18\x01 \x01(\t\x12\x10\n\x08platform\x18\x02 \x01(\t\x12\x0f\n\x07listing\x18\x03 \x01(\t\x12\x36\n\x11instruction_files\x18\x04 \x03(\x0b\x32\x1b.harness.v1.InstructionFile\x12#\n\x05tools\x18\x05 \x03(\x0b\x32\x14.harness.v1.ToolSpec\x12!\n\x06skills\x18\x06 \x03(\x0b\x32\x11.harness.v1.Skill\x12+\n\x06\x66older\x18\x07 \x01(\x0b\x32\x1b.harness.v1.WorkspaceFolder\x12\x12\n\nunaccepted\x18\x08 \x03(\t\"[\n\x0fWorkspaceFolder\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0e\n\x06\x64\x65vice\x18\x02 \x01(\x04\x12\r\n\x05inode\x18\x03 \x01(\x04\x12\x0c\n\x04\x62oot\x18\x04 \x01(\t\x12\r\n\x05roots\x18\x05 \x03(\t\"K\n\x05Skill\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x0e\n\x06\x66older\x18\x03 \x01(\t\x12\x0f\n\x07problem\x18\x04 \x01(\t\"@\n\x0fInstructionFile\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\t\x12\x0e\n\x06\x64igest\x18\x03 \x01(\tBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,11 +34,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1'
   _globals['_ENVIRONMENT']._serialized_start=68
-  _globals['_ENVIRONMENT']._serialized_end=316
-  _globals['_WORKSPACEFOLDER']._serialized_start=318
-  _globals['_WORKSPACEFOLDER']._serialized_end=409
-  _globals['_SKILL']._serialized_start=411
-  _globals['_SKILL']._serialized_end=486
-  _globals['_INSTRUCTIONFILE']._serialized_start=488
-  _globals['_INSTRUCTIONFILE']._serialized_end=552
+  _globals['_ENVIRONMENT']._serialized_end=336
+  _globals['_WORKSPACEFOLDER']._serialized_start=338
+  _globals['_WORKSPACEFOLDER']._serialized_end=429
+  _globals['_SKILL']._serialized_start=431
+  _globals['_SKILL']._serialized_end=506
+  _globals['_INSTRUCTIONFILE']._serialized_start=508
+  _globals['_INSTRUCTIONFILE']._serialized_end=572
 # @@protoc_insertion_point(module_scope)

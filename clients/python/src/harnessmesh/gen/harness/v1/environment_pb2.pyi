@@ -32,6 +32,7 @@ class Environment(_message.Message):
     TOOLS_FIELD_NUMBER: _builtins.int
     SKILLS_FIELD_NUMBER: _builtins.int
     FOLDER_FIELD_NUMBER: _builtins.int
+    UNACCEPTED_FIELD_NUMBER: _builtins.int
     working_directory: _builtins.str
     """Absolute path of the workspace."""
     platform: _builtins.str
@@ -54,6 +55,12 @@ class Environment(_message.Message):
     def folder(self) -> Global___WorkspaceFolder:
         """The folder of the workspace, as it was found."""
 
+    @_builtins.property
+    def unaccepted(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Instruction files, and SKILL.md files of skills, that are left out: a run has changed them, and no person
+        has accepted that. Paths relative to the workspace, at most 32.
+        """
+
     def __init__(
         self,
         *,
@@ -64,10 +71,11 @@ class Environment(_message.Message):
         tools: _abc.Iterable[_tool_pb2.ToolSpec] | None = ...,
         skills: _abc.Iterable[Global___Skill] | None = ...,
         folder: Global___WorkspaceFolder | None = ...,
+        unaccepted: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["folder", b"folder"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["folder", b"folder", "instruction_files", b"instruction_files", "listing", b"listing", "platform", b"platform", "skills", b"skills", "tools", b"tools", "working_directory", b"working_directory"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["folder", b"folder", "instruction_files", b"instruction_files", "listing", b"listing", "platform", b"platform", "skills", b"skills", "tools", b"tools", "unaccepted", b"unaccepted", "working_directory", b"working_directory"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

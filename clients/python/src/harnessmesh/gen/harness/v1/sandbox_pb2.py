@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18harness/v1/sandbox.proto\x12\nharness.v1\x1a\x1egoogle/protobuf/duration.proto\"M\n\x0eSandboxNetwork\x12,\n\x04mode\x18\x01 \x01(\x0e\x32\x1e.harness.v1.SandboxNetworkMode\x12\r\n\x05hosts\x18\x02 \x03(\t\"\xa1\x01\n\rSandboxLimits\x12\x12\n\nfile_bytes\x18\x01 \x01(\x04\x12&\n\x03\x63pu\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\nopen_files\x18\x03 \x01(\r\x12\x14\n\x0cmemory_bytes\x18\x04 \x01(\x04\x12\x11\n\tprocesses\x18\x05 \x01(\r\x12\x17\n\x0ftemporary_bytes\x18\x06 \x01(\x04\"\x85\x02\n\rSandboxConfig\x12\'\n\x05level\x18\x01 \x01(\x0e\x32\x18.harness.v1.SandboxLevel\x12+\n\x07network\x18\x02 \x01(\x0b\x32\x1a.harness.v1.SandboxNetwork\x12\x0c\n\x04read\x18\x03 \x03(\t\x12\r\n\x05write\x18\x04 \x03(\t\x12\x0c\n\x04hide\x18\x05 \x03(\t\x12\x0b\n\x03\x65nv\x18\x06 \x03(\t\x12)\n\x06limits\x18\x07 \x01(\x0b\x32\x19.harness.v1.SandboxLimits\x12\x12\n\nunconfined\x18\x08 \x01(\x08\x12\'\n\x05least\x18\t \x01(\x0e\x32\x18.harness.v1.SandboxLevel\"\x88\x01\n\x0eSandboxSupport\x12\'\n\x05level\x18\x01 \x01(\x0e\x32\x18.harness.v1.SandboxLevel\x12\x14\n\x0clandlock_abi\x18\x02 \x01(\r\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\'\n\x05least\x18\x04 \x01(\x0e\x32\x18.harness.v1.SandboxLevel\"p\n\x0b\x43onfinement\x12\'\n\x05level\x18\x01 \x01(\x0e\x32\x18.harness.v1.SandboxLevel\x12)\n\x06\x63onfig\x18\x02 \x01(\x0b\x32\x19.harness.v1.SandboxConfig\x12\r\n\x05hosts\x18\x03 \x03(\t\"0\n\x0eSandboxProblem\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t*v\n\x0cSandboxLevel\x12\x1d\n\x19SANDBOX_LEVEL_UNSPECIFIED\x10\x00\x12\x15\n\x11SANDBOX_LEVEL_OFF\x10\x01\x12\x18\n\x14SANDBOX_LEVEL_KERNEL\x10\x02\x12\x16\n\x12SANDBOX_LEVEL_FULL\x10\x03*\x97\x01\n\x12SandboxNetworkMode\x12$\n SANDBOX_NETWORK_MODE_UNSPECIFIED\x10\x00\x12\x1d\n\x19SANDBOX_NETWORK_MODE_NONE\x10\x01\x12\x1c\n\x18SANDBOX_NETWORK_MODE_ALL\x10\x02\x12\x1e\n\x1aSANDBOX_NETWORK_MODE_HOSTS\x10\x03\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18harness/v1/sandbox.proto\x12\nharness.v1\x1a\x1egoogle/protobuf/duration.proto\"M\n\x0eSandboxNetwork\x12,\n\x04mode\x18\x01 \x01(\x0e\x32\x1e.harness.v1.SandboxNetworkMode\x12\r\n\x05hosts\x18\x02 \x03(\t\"\xa1\x01\n\rSandboxLimits\x12\x12\n\nfile_bytes\x18\x01 \x01(\x04\x12&\n\x03\x63pu\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\nopen_files\x18\x03 \x01(\r\x12\x14\n\x0cmemory_bytes\x18\x04 \x01(\x04\x12\x11\n\tprocesses\x18\x05 \x01(\r\x12\x17\n\x0ftemporary_bytes\x18\x06 \x01(\x04\"\xaf\x02\n\rSandboxConfig\x12\'\n\x05level\x18\x01 \x01(\x0e\x32\x18.harness.v1.SandboxLevel\x12+\n\x07network\x18\x02 \x01(\x0b\x32\x1a.harness.v1.SandboxNetwork\x12\x0c\n\x04read\x18\x03 \x03(\t\x12\r\n\x05write\x18\x04 \x03(\t\x12\x0c\n\x04hide\x18\x05 \x03(\t\x12\x0b\n\x03\x65nv\x18\x06 \x03(\t\x12)\n\x06limits\x18\x07 \x01(\x0b\x32\x19.harness.v1.SandboxLimits\x12\x12\n\nunconfined\x18\x08 \x01(\x08\x12\'\n\x05least\x18\t \x01(\x0e\x32\x18.harness.v1.SandboxLevel\x12(\n\x07guarded\x18\n \x01(\x0e\x32\x17.harness.v1.GuardedMode\"\x88\x01\n\x0eSandboxSupport\x12\'\n\x05level\x18\x01 \x01(\x0e\x32\x18.harness.v1.SandboxLevel\x12\x14\n\x0clandlock_abi\x18\x02 \x01(\r\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\'\n\x05least\x18\x04 \x01(\x0e\x32\x18.harness.v1.SandboxLevel\"p\n\x0b\x43onfinement\x12\'\n\x05level\x18\x01 \x01(\x0e\x32\x18.harness.v1.SandboxLevel\x12)\n\x06\x63onfig\x18\x02 \x01(\x0b\x32\x19.harness.v1.SandboxConfig\x12\r\n\x05hosts\x18\x03 \x03(\t\"0\n\x0eSandboxProblem\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t*v\n\x0cSandboxLevel\x12\x1d\n\x19SANDBOX_LEVEL_UNSPECIFIED\x10\x00\x12\x15\n\x11SANDBOX_LEVEL_OFF\x10\x01\x12\x18\n\x14SANDBOX_LEVEL_KERNEL\x10\x02\x12\x16\n\x12SANDBOX_LEVEL_FULL\x10\x03*\x97\x01\n\x12SandboxNetworkMode\x12$\n SANDBOX_NETWORK_MODE_UNSPECIFIED\x10\x00\x12\x1d\n\x19SANDBOX_NETWORK_MODE_NONE\x10\x01\x12\x1c\n\x18SANDBOX_NETWORK_MODE_ALL\x10\x02\x12\x1e\n\x1aSANDBOX_NETWORK_MODE_HOSTS\x10\x03*\\\n\x0bGuardedMode\x12\x1c\n\x18GUARDED_MODE_UNSPECIFIED\x10\x00\x12\x15\n\x11GUARDED_MODE_KEEP\x10\x01\x12\x18\n\x14GUARDED_MODE_RESTORE\x10\x02\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,20 +33,22 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'harness.v1.sandbox_pb2', _g
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1'
-  _globals['_SANDBOXLEVEL']._serialized_start=882
-  _globals['_SANDBOXLEVEL']._serialized_end=1000
-  _globals['_SANDBOXNETWORKMODE']._serialized_start=1003
-  _globals['_SANDBOXNETWORKMODE']._serialized_end=1154
+  _globals['_SANDBOXLEVEL']._serialized_start=924
+  _globals['_SANDBOXLEVEL']._serialized_end=1042
+  _globals['_SANDBOXNETWORKMODE']._serialized_start=1045
+  _globals['_SANDBOXNETWORKMODE']._serialized_end=1196
+  _globals['_GUARDEDMODE']._serialized_start=1198
+  _globals['_GUARDEDMODE']._serialized_end=1290
   _globals['_SANDBOXNETWORK']._serialized_start=72
   _globals['_SANDBOXNETWORK']._serialized_end=149
   _globals['_SANDBOXLIMITS']._serialized_start=152
   _globals['_SANDBOXLIMITS']._serialized_end=313
   _globals['_SANDBOXCONFIG']._serialized_start=316
-  _globals['_SANDBOXCONFIG']._serialized_end=577
-  _globals['_SANDBOXSUPPORT']._serialized_start=580
-  _globals['_SANDBOXSUPPORT']._serialized_end=716
-  _globals['_CONFINEMENT']._serialized_start=718
-  _globals['_CONFINEMENT']._serialized_end=830
-  _globals['_SANDBOXPROBLEM']._serialized_start=832
-  _globals['_SANDBOXPROBLEM']._serialized_end=880
+  _globals['_SANDBOXCONFIG']._serialized_end=619
+  _globals['_SANDBOXSUPPORT']._serialized_start=622
+  _globals['_SANDBOXSUPPORT']._serialized_end=758
+  _globals['_CONFINEMENT']._serialized_start=760
+  _globals['_CONFINEMENT']._serialized_end=872
+  _globals['_SANDBOXPROBLEM']._serialized_start=874
+  _globals['_SANDBOXPROBLEM']._serialized_end=922
 # @@protoc_insertion_point(module_scope)

@@ -78,6 +78,36 @@ SANDBOX_NETWORK_MODE_HOSTS: SandboxNetworkMode.ValueType  # 3
 """Named hosts, through a proxy of the tool host. Needs the level FULL."""
 Global___SandboxNetworkMode: _TypeAlias = SandboxNetworkMode  # noqa: Y015
 
+class _GuardedMode:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _GuardedModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GuardedMode.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    GUARDED_MODE_UNSPECIFIED: _GuardedMode.ValueType  # 0
+    """Not set; KEEP."""
+    GUARDED_MODE_KEEP: _GuardedMode.ValueType  # 1
+    """They stay. Its result names them."""
+    GUARDED_MODE_RESTORE: _GuardedMode.ValueType  # 2
+    """They are put back, apart from those that are only named, and its result says that a file tool asks
+    a person for the change.
+    """
+
+class GuardedMode(_GuardedMode, metaclass=_GuardedModeEnumTypeWrapper):
+    """GuardedMode is what becomes of guarded places that a command has changed: files by which programs
+    run outside of the sandbox, or by which agents are set up.
+    """
+
+GUARDED_MODE_UNSPECIFIED: GuardedMode.ValueType  # 0
+"""Not set; KEEP."""
+GUARDED_MODE_KEEP: GuardedMode.ValueType  # 1
+"""They stay. Its result names them."""
+GUARDED_MODE_RESTORE: GuardedMode.ValueType  # 2
+"""They are put back, apart from those that are only named, and its result says that a file tool asks
+a person for the change.
+"""
+Global___GuardedMode: _TypeAlias = GuardedMode  # noqa: Y015
+
 @_typing.final
 class SandboxNetwork(_message.Message):
     """SandboxNetwork is the network of commands."""
@@ -169,6 +199,7 @@ class SandboxConfig(_message.Message):
     LIMITS_FIELD_NUMBER: _builtins.int
     UNCONFINED_FIELD_NUMBER: _builtins.int
     LEAST_FIELD_NUMBER: _builtins.int
+    GUARDED_FIELD_NUMBER: _builtins.int
     level: Global___SandboxLevel.ValueType
     """The level below which nothing runs; unset: the highest that works."""
     unconfined: _builtins.bool
@@ -181,6 +212,8 @@ class SandboxConfig(_message.Message):
     token; a spec cannot name it. The tool host follows the stricter of this and the least
     of its operator. Unset: that of its operator alone.
     """
+    guarded: Global___GuardedMode.ValueType
+    """What becomes of guarded places that a command has changed; unset: KEEP."""
     @_builtins.property
     def network(self) -> Global___SandboxNetwork:
         """The network; unset: none."""
@@ -219,10 +252,11 @@ class SandboxConfig(_message.Message):
         limits: Global___SandboxLimits | None = ...,
         unconfined: _builtins.bool = ...,
         least: Global___SandboxLevel.ValueType = ...,
+        guarded: Global___GuardedMode.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "network", b"network"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["env", b"env", "hide", b"hide", "least", b"least", "level", b"level", "limits", b"limits", "network", b"network", "read", b"read", "unconfined", b"unconfined", "write", b"write"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["env", b"env", "guarded", b"guarded", "hide", b"hide", "least", b"least", "level", b"level", "limits", b"limits", "network", b"network", "read", b"read", "unconfined", b"unconfined", "write", b"write"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -676,6 +676,7 @@ class ExecuteToolResponse(_message.Message):
     SANDBOX_LEVEL_FIELD_NUMBER: _builtins.int
     BACKGROUND_FIELD_NUMBER: _builtins.int
     QUESTION_FIELD_NUMBER: _builtins.int
+    GUARDED_FIELD_NUMBER: _builtins.int
     outcome: _record_pb2.ToolOutcome.ValueType
     """How it ended."""
     result: _builtins.str
@@ -686,6 +687,10 @@ class ExecuteToolResponse(_message.Message):
     """Commands: the exit code; unset for other tools."""
     sandbox_level: _sandbox_pb2.SandboxLevel.ValueType
     """For tools that run commands: the level at which it ran."""
+    guarded: _builtins.str
+    """The guarded places that have changed during the call, in one line, which is also the last one of
+    result. Empty: none, also of hosts that do not compare them.
+    """
     @_builtins.property
     def duration(self) -> _duration_pb2.Duration:
         """Time that it ran."""
@@ -719,10 +724,11 @@ class ExecuteToolResponse(_message.Message):
         sandbox_level: _sandbox_pb2.SandboxLevel.ValueType = ...,
         background: _snapshot_pb2.BackgroundCommand | None = ...,
         question: _mcp_pb2.ServerQuestion | None = ...,
+        guarded: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "background", b"background", "duration", b"duration", "exit_code", b"exit_code", "question", b"question"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "background", b"background", "duration", b"duration", "exit_code", b"exit_code", "files_changed", b"files_changed", "is_error", b"is_error", "media", b"media", "outcome", b"outcome", "question", b"question", "result", b"result", "sandbox_level", b"sandbox_level"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "background", b"background", "duration", b"duration", "exit_code", b"exit_code", "files_changed", b"files_changed", "guarded", b"guarded", "is_error", b"is_error", "media", b"media", "outcome", b"outcome", "question", b"question", "result", b"result", "sandbox_level", b"sandbox_level"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__exit_code: _TypeAlias = _typing.Literal["exit_code"]  # noqa: Y015
     _WhichOneofArgType__exit_code: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code"]  # noqa: Y015
@@ -904,6 +910,7 @@ class InspectWorkspaceResponse(_message.Message):
     INSTRUCTION_FILES_FIELD_NUMBER: _builtins.int
     BACKGROUND_FIELD_NUMBER: _builtins.int
     PREVIEWS_FIELD_NUMBER: _builtins.int
+    UNACCEPTED_FIELD_NUMBER: _builtins.int
     files_changed: _builtins.int
     """Files that calls of the run have changed, and, where the workspace is a git
     repository, those that git status names.
@@ -920,6 +927,10 @@ class InspectWorkspaceResponse(_message.Message):
     def previews(self) -> _containers.RepeatedCompositeFieldContainer[_preview_pb2.CallPreview]:
         """The changes that the proposed calls would make, in their order; only files and note are set."""
 
+    @_builtins.property
+    def unaccepted(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """As in Environment, instruction files only."""
+
     def __init__(
         self,
         *,
@@ -927,10 +938,11 @@ class InspectWorkspaceResponse(_message.Message):
         instruction_files: _abc.Iterable[_environment_pb2.InstructionFile] | None = ...,
         background: _abc.Iterable[_record_pb2.BackgroundState] | None = ...,
         previews: _abc.Iterable[_preview_pb2.CallPreview] | None = ...,
+        unaccepted: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "files_changed", b"files_changed", "instruction_files", b"instruction_files", "previews", b"previews"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "files_changed", b"files_changed", "instruction_files", b"instruction_files", "previews", b"previews", "unaccepted", b"unaccepted"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,178 @@
+package places
+
+import (
+	"io/fs"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/trust"
+)
+
+// settled is the age of a file's last change from which a further change has another time. Some file
+// systems count seconds.
+const settled = 2 * time.Second
+
+// entry is what is known of a place.
+type entry struct {
+	seen    identity
+	sure    bool // a place with this identity has not changed since it was read
+	version trust.Version
+}
+
+// identity tells whether a file has changed: its inode, size and times, and for a link those of
+// the file to which it leads.
+type identity struct{ own, target status }
+
+type status struct {
+	mode       uint32
+	dev, ino   uint64
+	size, time int64
+}
+
+// identify returns the identity of a file; zero for none.
+func identify(path string) identity {
+	var s unix.Stat_t
+	if unix.Lstat(path, &s) != nil {
+		return identity{}
+	}
+	id := identity{own: statusOf(&s)}
+	if s.Mode&unix.S_IFMT == unix.S_IFLNK && unix.Stat(path, &s) == nil {
+		id.target = statusOf(&s)
+	}
+	return id
+}
+
+// changed returns the time of the last change of a file and its target.
+func (i identity) changed() int64 { return max(i.own.time, i.target.time) }
+
+// fixed are the places that are compared although the search may not find them, below links.
+var fixed = toolhost.InstructionNames
+
+// compare compares the places of a workspace with what was known. Changes are those of the open
+// watches; without them, those of the user.
+func (p *Places) compare(w *workspace, found []string, accepted ...string) {
+	names := make(map[string]bool, len(found)+len(w.known))
+	for _, list := range [][]string{fixed, found} {
+		for _, name := range list {
+			if len(names) < maxPlaces {
+				names[name] = true
+			}
+		}
+	}
+	if len(found) > maxPlaces {
+		p.log.Warn("too many guarded places: not all of them are compared", "workspace", w.dir, "compared", maxPlaces, "found", len(found))
+	}
+	for name := range w.known {
+		names[name] = true
+	}
+	for name := range w.before {
+		names[name] = true
+	}
+	for _, path := range accepted {
+		if name, within := disk.Within(w.dir, path); within {
+			names[name] = true
+		}
+	}
+	for name := range names {
+		p.look(w, name, slices.Contains(accepted, w.absolute(name)))
+	}
+	w.fresh, w.before = false, nil
+	if w.dirty && len(w.open) > 0 {
+		p.mark(w)
+	}
+}
+
+// see compares one place.
+func (p *Places) see(w *workspace, name string) {
+	p.look(w, name, false)
+	if w.dirty {
+		p.mark(w)
+	}
+}
+
+// look reads a place if it may have changed, and keeps what it is. accepted reports that a person or a
+// rule has allowed the change.
+func (p *Places) look(w *workspace, name string, accepted bool) {
+	former, known := w.known[name]
+	id := identify(w.absolute(name))
+	if known && former.sure && former.seen == id {
+		return
+	}
+	now := entry{seen: id, sure: id == identity{} || time.Since(time.Unix(0, id.changed())) > settled}
+	if id != (identity{}) {
+		now.version = read(w.dir, name)
+	}
+	w.known[name] = now
+	if id == (identity{}) {
+		delete(w.known, name)
+	}
+	before, died := former.version, false
+	if w.fresh && w.before != nil {
+		before, died = w.before[name], true
+	}
+	c := change{name: name, before: before, after: now.version}
+	if c.none() {
+		return
+	}
+	w.dirty = true
+	if len(w.open) == 0 && !died {
+		return
+	}
+	if died {
+		p.log.Warn("a guarded place was changed by a call during which a host has died", "path", w.absolute(name))
+	}
+	if err := p.record(w.absolute(name), c, accepted); err != nil {
+		p.log.Error("a change of a file that agents read cannot be stored", "path", w.absolute(name), "error", err)
+	}
+	if accepted {
+		return
+	}
+	for _, watch := range w.open {
+		watch.changes = append(watch.changes, c)
+	}
+}
+
+// record stores a change of a file that agents read. One that was allowed counts as accepted, unless the
+// content before it waits: the person has not been shown that.
+func (p *Places) record(path string, c change, accepted bool) error {
+	if !sandbox.PlaceOf(c.name).Instructs() || c.before.Digest == c.after.Digest {
+		return nil
+	}
+	if !accepted {
+		return p.store.Changed(path, c.before)
+	}
+	if p.store.Waits(path, c.before.Digest) {
+		return nil
+	}
+	return p.store.Accept(path, c.after)
+}
+
+// read returns what a place is. Links lead to files of the workspace alone.
+func read(dir, name string) trust.Version {
+	root, err := disk.OpenRoot(dir)
+	if err != nil {
+		return trust.Version{Digest: "the workspace cannot be opened"}
+	}
+	defer func() { _ = root.Close() }()
+	info, err := root.Lstat(name)
+	if err != nil {
+		return trust.Version{Digest: "not readable"}
+	}
+	if info.IsDir() {
+		return trust.Version{Digest: "folder"}
+	}
+	v := trust.ReadWith(info, func() (string, error) { return root.Readlink(name) }, func() (*os.File, error) {
+		return root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	})
+	if !sandbox.PlaceOf(name).Instructs() && info.Mode()&fs.ModeSymlink != 0 && !v.Kept {
+		v.Digest += " " + v.Link
+	}
+	return v
+}

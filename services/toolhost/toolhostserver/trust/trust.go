@@ -1,0 +1,194 @@
+// Package trust knows which files runs have changed that agents are instructed or set up by, and
+// which contents of them a person has accepted. Its files are in the data directory of the user, which no
+// tool and no command reaches.
+//
+// These promises hold, also over restarts and for several processes at the same time:
+//
+//   - A file that no run has changed has no record, and counts.
+//   - A file with a record counts while its content is one that was there before the first change of a
+//     run, or one that a person has accepted. Every other content waits, whoever wrote it: nothing
+//     tells what a person has written from what a run left between it.
+//   - While a command runs in a workspace, its files count as they were when they were compared last. So
+//     it does if the host died meanwhile, until the next one has compared.
+//   - A record that cannot be read counts as one without an accepted content.
+//
+// What a single command writes and takes back is not seen, such as a commit on another branch.
+package trust
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
+)
+
+// maxAccepted bounds the contents of one file that are accepted; the oldest go first.
+const maxAccepted = 32
+
+// Store is the folder of the records of a user. Many goroutines and processes may use it.
+type Store struct {
+	records, watched string
+
+	// mu is locked while a record is changed.
+	mu sync.Mutex
+}
+
+// Open returns the store in the folder of a tool host. It makes nothing.
+func Open(dir string) *Store {
+	return &Store{records: filepath.Join(dir, "trust", "changed"), watched: filepath.Join(dir, "trust", "watched")}
+}
+
+// Record is a file that a run has changed.
+type Record struct {
+	// Path is absolute.
+	Path string `json:"path"`
+	// Former is what a person knows: what was there before the first change of a run, or was accepted last.
+	Former Version `json:"former"`
+	// Accepted are the digests of the contents that count.
+	Accepted []string `json:"accepted"`
+}
+
+// counts reports whether the file may have a content.
+func (r *Record) counts(digest string) bool { return slices.Contains(r.Accepted, digest) }
+
+// accept adds a content.
+func (r *Record) accept(v Version) {
+	r.Former = v
+	r.Accepted = append(slices.DeleteFunc(r.Accepted, func(d string) bool { return d == v.Digest }), v.Digest)
+	r.Accepted = r.Accepted[max(0, len(r.Accepted)-maxAccepted):]
+}
+
+func (s *Store) file(path string) string {
+	return filepath.Join(s.records, content.Digest([]byte(path))[:32]+".json")
+}
+
+// read returns the record of a path; nil for none.
+func (s *Store) read(path string) *Record {
+	data, err := os.ReadFile(s.file(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	r := &Record{}
+	if err != nil || json.Unmarshal(data, r) != nil || r.Path != path {
+		return &Record{Path: path}
+	}
+	return r
+}
+
+func (s *Store) write(r *Record) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.records, 0o700); err != nil {
+		return err
+	}
+	return disk.Replace(s.file(r.Path), data)
+}
+
+// Changed records that a run has changed a file.
+func (s *Store) Changed(path string, before Version) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.read(path) != nil {
+		return nil
+	}
+	r := &Record{Path: path}
+	r.accept(before)
+	return s.write(r)
+}
+
+// Accept records that a person has accepted a content of a file. Nothing is stored for one that no run
+// has changed.
+func (s *Store) Accept(path string, v Version) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.read(path)
+	if r == nil {
+		return nil
+	}
+	r.accept(v)
+	return s.write(r)
+}
+
+// Waits reports whether the content of a file does not count, by the path that was read or the path
+// to which that leads.
+func (s *Store) Waits(path, digest string) bool {
+	if r := s.read(path); r != nil && !r.counts(digest) {
+		return true
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil || real == path {
+		return false
+	}
+	r := s.read(real)
+	return r != nil && !r.counts(digest)
+}
+
+// Unaccepted is Waits for a process that is no tool host: what a command that still runs has
+// changed waits too. known is the content that a person can compare with.
+func (s *Store) Unaccepted(path, digest string) (known Version, waits bool) {
+	paths := []string{path}
+	if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
+		paths = append(paths, real)
+	}
+	for _, at := range paths {
+		if r := s.read(at); r != nil && r.counts(digest) {
+			continue
+		} else if r != nil {
+			return r.Former, true
+		}
+		if before, changed := s.changing(at, digest); changed {
+			return before, true
+		}
+	}
+	return Version{}, false
+}
+
+// Waiting returns the records of files in a folder, or of the file at that path, whose present content
+// waits, by path.
+func (s *Store) Waiting(folder string) []*Record {
+	entries, _ := os.ReadDir(s.records)
+	var waiting []*Record
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(s.records, e.Name()))
+		r := &Record{}
+		if err != nil || json.Unmarshal(data, r) != nil || !sandbox.Within(r.Path, folder) {
+			continue
+		}
+		if now := Read(r.Path); now.Exists() && !r.counts(now.Digest) {
+			waiting = append(waiting, r)
+		}
+	}
+	waiting = append(waiting, s.changed(folder)...)
+	slices.SortFunc(waiting, func(a, b *Record) int { return strings.Compare(a.Path, b.Path) })
+	return slices.CompactFunc(waiting, func(a, b *Record) bool { return a.Path == b.Path })
+}
+
+// Inherit gives the files of a copy of a workspace the records of the workspace.
+func (s *Store) Inherit(workspace, to string) error {
+	entries, _ := os.ReadDir(s.records)
+	var errs []error
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(s.records, e.Name()))
+		r := &Record{}
+		if err != nil || json.Unmarshal(data, r) != nil {
+			continue
+		}
+		if name, within := disk.Within(workspace, r.Path); within {
+			r.Path = filepath.Join(to, name)
+			s.mu.Lock()
+			errs = append(errs, s.write(r))
+			s.mu.Unlock()
+		}
+	}
+	return errors.Join(errs...)
+}
