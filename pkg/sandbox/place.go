@@ -100,6 +100,9 @@ func placeFile(name string) Place {
 		return Place{What: what, Named: true}
 	}
 	extension := path.Ext(name)
+	if strings.HasSuffix(name, ".mcp.lock") { // the pins of an agent file
+		return Place{What: placeAgent}
+	}
 	switch extension {
 	case ".code-workspace":
 		return Place{What: placeEditor}

@@ -9,7 +9,7 @@ func TestGuardedPlaces(t *testing.T) {
 		".pre-commit-config.yaml": placeHook, ".envrc": placeEnvironment, "sub/.envrc": placeEnvironment,
 		".vscode/tasks.json": placeEditor, ".VSCode/settings.json": placeEditor, ".idea/workspace.xml": placeEditor, ".zed/tasks.json": placeEditor,
 		"x.code-workspace": placeEditor, ".devcontainer/devcontainer.json": placeEditor, ".dir-locals.el": placeEditor,
-		"agent.yaml": placeAgent, "agents/reviewer.agent.yml": placeAgent, "contract.json": placeAgent, "ci.contract.yaml": placeAgent, ".harness/x": placeAgent, ".mcp.json": placeAgent,
+		"agent.yaml": placeAgent, "agents/reviewer.agent.yml": placeAgent, "contract.json": placeAgent, "ci.contract.yaml": placeAgent, ".harness/x": placeAgent, ".mcp.json": placeAgent, "agent.yaml.mcp.lock": placeAgent,
 		"AGENTS.md": placeInstructions, "docs/Claude.md": placeInstructions, ".github/copilot-instructions.md": placeInstructions, "skills/a/SKILL.md": placeInstructions,
 
 		".windsurfrules": placeInstructions, ".clinerules/a.md": placeInstructions, "AGENT.md": placeInstructions, ".github/instructions/a.instructions.md": placeInstructions,

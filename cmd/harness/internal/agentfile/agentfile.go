@@ -44,6 +44,8 @@ type File struct {
 	// Task is the kind of work of runs; nil without one.
 	Task *harnessv1.Task
 
+	// read reads the files.
+	read   Reader
 	places places
 	// broken are the fields of the spec with a reported problem.
 	broken []string
@@ -51,17 +53,24 @@ type File struct {
 
 // New returns an empty file.
 func New() *File {
-	return &File{Agent: &harnessv1.AgentSpec{}, Config: &harnessv1.LoopConfig{}, places: places{}}
+	return &File{Agent: &harnessv1.AgentSpec{}, Config: &harnessv1.LoopConfig{}, read: Read, places: places{}}
 }
 
-// Load reads the agent file at path and the files that it names. The error is Problems
+// ReadWith sets what reads the files that are loaded from now on. Default: Read.
+func (f *File) ReadWith(read Reader) { f.read = read }
+
+// Load reads the agent file at path and the files that it names with read. The error is Problems
 // if the content is invalid.
-func Load(path string) (*File, error) {
-	data, err := readFile(path)
+func Load(path string, read Reader) (*File, error) {
+	data, err := read(path)
 	if err != nil {
 		return nil, err
 	}
-	return Parse(path, data, readFile)
+	file, err := Parse(path, data, read)
+	if err == nil {
+		file.read = read
+	}
+	return file, err
 }
 
 // Parse parses the text of an agent file. name is its name in errors; read reads the
@@ -83,7 +92,7 @@ func Parse(name string, data []byte, read Reader) (*File, error) {
 
 // LoadContract replaces the contract of f by the file at path.
 func (f *File) LoadContract(path string) error {
-	data, err := readFile(path)
+	data, err := f.read(path)
 	if err != nil {
 		return err
 	}
@@ -110,7 +119,8 @@ func (f *File) ParseContract(name string, data []byte) error {
 	return r.err()
 }
 
-func readFile(path string) ([]byte, error) {
+// Read reads a file of at most 1 MiB.
+func Read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

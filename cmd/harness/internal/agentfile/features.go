@@ -10,7 +10,7 @@ import (
 // LoadFeatures reads a file of features. The error names the file, and for content that is no
 // feature the line.
 func LoadFeatures(path string) ([]*harnessv1.Feature, error) {
-	data, err := readFile(path)
+	data, err := Read(path)
 	if err != nil {
 		return nil, err
 	}

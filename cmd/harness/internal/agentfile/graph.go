@@ -11,7 +11,7 @@ const graphField = "spec.graph"
 
 // LoadGraph sets the graph of f to that of the file at path.
 func (f *File) LoadGraph(path string) error {
-	data, err := readFile(path)
+	data, err := f.read(path)
 	if err != nil {
 		return err
 	}

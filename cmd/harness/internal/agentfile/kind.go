@@ -33,11 +33,11 @@ func Kinds() []Kind { return []Kind{Agent, Contract, Jit, Hooks, Modes, Script, 
 // contract, list or graph, and is nil for a script. The error is Problems if the content is
 // invalid.
 func Check(path string, kind Kind) (Kind, *File, error) {
-	data, err := readFile(path)
+	data, err := Read(path)
 	if err != nil {
 		return kind, nil, err
 	}
-	return CheckText(path, data, kind, readFile)
+	return CheckText(path, data, kind, Read)
 }
 
 // CheckText does what Check does with the text of a file.

@@ -201,7 +201,7 @@ func (d *decoder) foreignOAuth(s *harnessv1.McpServer, n *yaml.Node) {
 
 // LoadServers adds the servers of a file with the key mcpServers.
 func (f *File) LoadServers(path string) error {
-	data, err := readFile(path)
+	data, err := f.read(path)
 	if err != nil {
 		return err
 	}
@@ -231,7 +231,7 @@ func LockPath(agent string) string { return agent + ".mcp.lock" }
 // servers may have.
 func (f *File) LoadLock(agent string) error {
 	path := LockPath(agent)
-	data, err := readFile(path)
+	data, err := f.read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

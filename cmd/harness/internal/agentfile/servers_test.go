@@ -97,7 +97,7 @@ func TestLock(t *testing.T) {
 		if err := errors.Join(os.WriteFile(path, []byte("mcp:\n  a: {command: x}\n  b: {command: y}"), 0o600), os.WriteFile(agentfile.LockPath(path), []byte(lock), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		file, err := agentfile.Load(path)
+		file, err := agentfile.Load(path, agentfile.Read)
 		if err != nil {
 			t.Fatal(err)
 		}

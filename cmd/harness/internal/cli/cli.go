@@ -22,6 +22,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/verb/serve"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/verb/show"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/verb/steer"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/verb/trust"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
 )
 
@@ -49,6 +50,7 @@ type cli struct {
 	Delete    admin.DeleteCmd    `cmd:"" help:"Delete a parked or ended run with all its stored data."`
 	Prompt    admin.PromptCmd    `cmd:"" help:"List and replace the prompts with which work is judged."`
 	Profile   admin.ProfileCmd   `cmd:"" help:"Show or forget what is known of the work in a workspace."`
+	Trust     trust.Cmd          `cmd:"" help:"Accept instruction files, skills and agent files that runs have changed."`
 	MCP       mcp.Cmd            `cmd:"" name:"mcp" help:"List and pin the tools of MCP servers, or serve runs to other programs over MCP."`
 	Agent     admin.AgentCmd     `cmd:"" help:"Create and check agent files, and print their schemas."`
 	Demo      run.DemoCmd        `cmd:"" help:"Run a scripted agent that fixes a small program; needs no model."`

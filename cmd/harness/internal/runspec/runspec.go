@@ -39,7 +39,12 @@ type Flags struct {
 	MaxRuns      *uint32           `placeholder:"N" help:"Runs of sub-agents that it may start, at all levels; 0 for none. Default: 64."`
 	Entitlement  []string          `placeholder:"NAME" help:"Entitlement of the run, such as has_synthesis_swarm; repeatable. Only without a token, which has its own."`
 	Timeout      *console.Duration `placeholder:"D" help:"Running time after which the run parks, such as 90s or 1h30m."`
+
+	read agentfile.Reader
 }
+
+// ReadWith sets what reads the files that the flags name, and the files that these name.
+func (c *Flags) ReadWith(read agentfile.Reader) { c.read = read }
 
 // Spec builds the spec of the run and the file with the places of its fields. Flags
 // override the agent file.
@@ -96,8 +101,12 @@ func (c *Flags) setEffort(file *agentfile.File) {
 // Files reads the agent file, the contract file and the graph file, and sets the mode.
 func (c *Flags) Files(local bool) (file *agentfile.File, err error) {
 	file = agentfile.New()
+	if c.read == nil {
+		c.read = agentfile.Read
+	}
+	file.ReadWith(c.read)
 	if c.Agent != "" {
-		if file, err = agentfile.Load(c.Agent); err != nil {
+		if file, err = agentfile.Load(c.Agent, c.read); err != nil {
 			return nil, fmt.Errorf("--agent: %w", err)
 		}
 		if c.Model != "" { // the flag overrides the file

@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/acceptance"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/console"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/runspec"
@@ -43,8 +44,10 @@ func RemoteServers(agent string, files []string, tokens string) *Flags {
 func (c *Flags) SignedIn(tokens, namespace string) { c.tokens, c.namespace = tokens, namespace }
 
 // Files returns the agent with its servers.
-func (c *Flags) Files() (*agentfile.File, error) {
-	file, err := (&runspec.Flags{Agent: c.Agent, MCP: c.MCP, ToolService: c.Service}).Files(true)
+func (c *Flags) Files(a *console.Console) (*agentfile.File, error) {
+	flags := &runspec.Flags{Agent: c.Agent, MCP: c.MCP, ToolService: c.Service}
+	flags.ReadWith(acceptance.At(a, "").Read)
+	file, err := flags.Files(true)
 	if err == nil && len(file.Agent.GetMcp()) == 0 {
 		err = errors.New("there are no servers: name a file with --agent or --mcp, or a --tool-service")
 	}
@@ -60,7 +63,7 @@ const describeTime = 30 * time.Second
 // Describe starts the servers and returns them with how they are; without their pins if unpinned
 // is set.
 func (c *Flags) Describe(ctx context.Context, a *console.Console, unpinned bool) ([]*harnessv1.McpServer, []*harnessv1.DescribedServer, error) {
-	file, err := c.Files()
+	file, err := c.Files(a)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -151,7 +151,7 @@ func (p *Places) record(path string, c change, accepted bool) error {
 	if p.store.Waits(path, c.before.Digest) {
 		return nil
 	}
-	return p.store.Accept(path, c.after)
+	return p.store.Allowed(path, c.after)
 }
 
 // read returns what a place is. Links lead to files of the workspace alone.

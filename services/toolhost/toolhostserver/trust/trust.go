@@ -106,17 +106,25 @@ func (s *Store) Changed(path string, before Version) error {
 	return s.write(r)
 }
 
-// Accept records that a person has accepted a content of a file. Nothing is stored for one that no run
-// has changed.
+// Accept records that a person has accepted a content of a file.
 func (s *Store) Accept(path string, v Version) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.read(path)
 	if r == nil {
-		return nil
+		r = &Record{Path: path}
 	}
 	r.accept(v)
 	return s.write(r)
+}
+
+// Allowed is Accept for a change that a person or a rule has allowed. Nothing is stored for a file that
+// no run has changed before.
+func (s *Store) Allowed(path string, v Version) error {
+	if s.read(path) == nil {
+		return nil
+	}
+	return s.Accept(path, v)
 }
 
 // Waits reports whether the content of a file does not count, by the path that was read or the path

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/acceptance"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/console"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
@@ -37,7 +38,9 @@ type signInFlags struct {
 
 // subject returns the server that the flags name.
 func (c *signInFlags) subject(a *console.Console) (*harnessv1.SignInSubject, error) {
-	file, err := (&runspec.Flags{Agent: c.Agent, MCP: c.MCP}).Files(c.Server == "")
+	flags := &runspec.Flags{Agent: c.Agent, MCP: c.MCP}
+	flags.ReadWith(acceptance.At(a, c.Data).Read)
+	file, err := flags.Files(c.Server == "")
 	if err != nil {
 		return nil, err
 	}

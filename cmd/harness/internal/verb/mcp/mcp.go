@@ -95,7 +95,7 @@ func (c *mcpListCmd) Run(ctx context.Context, a *console.Console) (int, error) {
 
 // signIns lists the sign-ins of a mesh, whose tool host starts no server for that.
 func (c *mcpListCmd) signIns(ctx context.Context, a *console.Console) (int, error) {
-	file, err := c.Files()
+	file, err := c.Files(a)
 	if err != nil {
 		return exit.Error, err
 	}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/acceptance"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/console"
@@ -102,6 +103,8 @@ func (c *Cmd) Run(ctx context.Context, a *console.Console) (int, error) {
 			return exit.Error, err
 		}
 	}
+	person := acceptance.At(a, c.Data)
+	c.ReadWith(person.Read)
 	spec, file, err := c.Spec(ctx, a, goal, c.Server == "")
 	if err != nil {
 		return console.Before(err)
@@ -109,6 +112,9 @@ func (c *Cmd) Run(ctx context.Context, a *console.Console) (int, error) {
 	if c.Server == "" {
 		if err := c.reach(ctx, a, file); err != nil {
 			return console.Before(err)
+		}
+		if err := person.BeforeRun(spec.GetWorkspace()); err != nil {
+			return exit.Error, err
 		}
 		runspec.WarnChecks(a, spec.GetContract(), spec.GetWorkspace())
 	}
