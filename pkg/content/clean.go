@@ -42,38 +42,6 @@ func Printable(text string) string {
 	}, text)
 }
 
-// Visible returns text from outside in a form that is safe to print and hides nothing: line
-// feeds and tabs stay, and other Controls, characters without a shape and invalid bytes
-// become their number, such as <U+001B> or <0x9B>. The joiners of letters and signs stay.
-func Visible(text string) string {
-	if utf8.ValidString(text) && strings.IndexFunc(text, unseen) < 0 {
-		return text
-	}
-	var b strings.Builder
-	for i := 0; i < len(text); {
-		r, width := utf8.DecodeRuneInString(text[i:])
-		switch {
-		case r == utf8.RuneError && width == 1:
-			fmt.Fprintf(&b, "<0x%02X>", text[i])
-		case unseen(r):
-			fmt.Fprintf(&b, "<U+%04X>", r)
-		default:
-			b.WriteString(text[i : i+width])
-		}
-		i += width
-	}
-	return b.String()
-}
-
-// unseen reports whether Visible replaces a character.
-func unseen(r rune) bool {
-	switch r {
-	case '\n', '\t', '\u200c', '\u200d':
-		return false
-	}
-	return Controls(r) || unicode.In(r, unicode.Cf, unicode.Variation_Selector) && r != '\ufe0f' || r == '\u115f' || r == '\u1160' || r == '\u3164' || r == '\uffa0'
-}
-
 // EscapeJSON returns valid JSON with the Controls that JSON permits in texts as escapes. It
 // has the same values.
 func EscapeJSON(data []byte) []byte {

@@ -2,6 +2,8 @@ package content_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -63,11 +65,28 @@ func TestTextsFromOutsideAreCleaned(t *testing.T) {
 
 func TestNothingIsHiddenFromAPersonWhoDecides(t *testing.T) {
 	for text, want := range map[string]string{
-		"go test ./...\n\tx":     "go test ./...\n\tx",
-		"a\x1b[2Kb\rc\x9b":       "a<U+001B>[2Kb<U+000D>c<0x9B>",
-		"a\u202eb\u200bc\ufeff":  "a<U+202E>b<U+200B>c<U+FEFF>",
-		"a\U000e0041\U000e0101b": "a<U+E0041><U+E0101>b",
-		"naïve 日本 👩‍🚀 ☎️":        "naïve 日本 👩‍🚀 ☎️",
+		"go test ./...\n\tx":                      "go test ./...\n\tx",
+		"a\x1b[2Kb\rc\x9b":                        "a<U+001B>[2Kb<U+000D>c<0x9B>",
+		"a\u202eb\u200bc\ufeff":                   "a<U+202E>b<U+200B>c<U+FEFF>",
+		"a\U000e0041\U000e0101b":                  "a<U+E0041><U+E0101>b",
+		"naïve 日本 👩‍🚀 ☎️":                         "naïve 日本 👩‍🚀 ☎️",
+		"rm\u00a0-rf\u2800x":                      "rm<U+00A0>-rf<U+2800>x",
+		"a\u2003b\u3000c\u202fd":                  "a<U+2003>b<U+3000>c<U+202F>d",
+		"a\u034fb\u17b4":                          "a<U+034F>b<U+17B4>",
+		"e\u0301\u0323\u0336\u0337":               "e\u0301\u0323<U+0336><U+0337>",
+		"/\u0338 -\u0336\ufe0f":                   "/<U+0338> -<U+0336>\ufe0f",
+		"p\u0430yp\u0430l.com":                    "p<U+0430>yp<U+0430>l.com",
+		"curl \u0440\u0430\u0443\u0440\u0430.com": "curl <U+0440><U+0430><U+0443><U+0440><U+0430>.com",
+		"\u0441at /etc/\u03bfs":                   "<U+0441>at /etc/<U+03BF>s",
+		"\U0001d69b\U0001d696 x":                  "<U+1D69B><U+1D696> x",
+		// What people write stays.
+		"cat файл.txt и сору": "cat файл.txt и сору",
+		"Привет, мир":         "Привет, мир",
+		"сор и ухо":           "сор и ухо",
+		"Δt = 5 μm, λx":       "Δt = 5 μm, λx",
+		"Pythonで書く 한국어test":   "Pythonで書く 한국어test",
+		"ক্ষ हिन्दी में ภาษาที่ שָׁלוֹם":         "ক্ষ हिन्दी में ภาษาที่ שָׁלוֹם",
+		"tiếng Việt e\u0302\u0301 1\ufe0f\u20e3": "tiếng Việt e\u0302\u0301 1\ufe0f\u20e3",
 	} {
 		if got := content.Visible(text); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -150,4 +169,22 @@ func TestInvisibleCharactersAreRemoved(t *testing.T) {
 			t.Errorf("%+q lost a visible character: %+q", text, got)
 		}
 	})
+}
+
+// TestDisguisedPartsAreNamed once each, and no more than a person reads.
+func TestDisguisedPartsAreNamed(t *testing.T) {
+	got := content.Disguised("cp a\u00a0b x\ncp a\u00a0b p\u0430y\nls -la\n")
+	if want := []string{"a<U+00A0>b", "p<U+0430>y"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := content.Disguised("go test ./... | tail -20\nнайди файл"); got != nil {
+		t.Errorf("%q", got)
+	}
+	var many strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&many, "%d\u2800%s ", i, strings.Repeat("\u2800", 1000))
+	}
+	if got := content.Disguised(many.String()); len(got) != 20 || len(got[0]) > 200 {
+		t.Errorf("%d parts, %d bytes", len(got), len(got[0]))
+	}
 }

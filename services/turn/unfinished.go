@@ -78,6 +78,9 @@ func (c *completion) addUnfinished(end End) {
 			continue // announced as a call
 		}
 		pending.Preview = runstate.Preview(s, pending, p.execution.proposed[prepared.GetCallId()])
+		if text, known := p.text(pending.GetCallId(), pending.GetArguments()); known {
+			pending.Preview.Disguised = approval.Disguised(text)
+		}
 		c.addTool(pending, end)
 		c.draft.Emit(event.ApprovalRequested(pending))
 	}

@@ -119,7 +119,7 @@ func TestApprovalsOverHTTP(t *testing.T) {
 	script := write(t, scripts, "s.yaml", fmt.Sprintf(`turns:
   - {calls: [{id: long, name: run_command, arguments: {command: %s}}]}
   - {calls: [{id: second, name: run_command, arguments: {command: "echo two >> ran"}}]}
-  - {calls: [{id: ruled, name: run_command, arguments: {command: "echo three"}}]}
+  - {calls: [{id: ruled, name: run_command, arguments: {command: "echo thr\u0435e\u2800"}}]}
   - {calls: [{id: alike, name: run_command, arguments: {command: "echo four"}}]}
   - {calls: [{name: work_complete, arguments: {summary: done}}]}
 `, long))
@@ -149,7 +149,9 @@ func TestApprovalsOverHTTP(t *testing.T) {
 	g.waitsFor("r", "second")
 	approve(`{"call_id":"second","decision":"once","arguments":"{\"command\":\"touch secret\"}"}`, http.StatusBadRequest, "No secrets.")
 	approve(`{"call_id":"second","decision":"once","arguments":"{\"command\":\"echo changed >> ran\"}"}`, http.StatusAccepted, "")
-	g.waitsFor("r", "ruled")
+	if status := g.waitsFor("r", "ruled"); !strings.Contains(strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(status), `"disguised":["thr<U+0435>e<U+2800>"]`) {
+		t.Errorf("a letter of another script and a character without a shape are not named: %s", status)
+	}
 	approve(`{"call_id":"ruled","decision":"run","rules":[{"name":"run_command","prefix":"echo"}]}`, http.StatusAccepted, "")
 	eventually(t, "the end", func() bool {
 		_, status := g.call(http.MethodGet, "/v1/runs/r", "")

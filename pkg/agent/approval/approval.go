@@ -204,3 +204,32 @@ func members(arguments string) map[string]json.RawMessage {
 	}
 	return all
 }
+
+// Disguised returns the parts of the arguments of a call that read otherwise than they are, see
+// content.Disguised.
+func Disguised(arguments string) []string {
+	var values any
+	if json.Unmarshal([]byte(arguments), &values) != nil {
+		return content.Disguised(arguments)
+	}
+	var texts strings.Builder
+	collect(&texts, values)
+	return content.Disguised(texts.String())
+}
+
+// collect writes the names and the texts of a value, each on lines of its own.
+func collect(texts *strings.Builder, value any) {
+	switch v := value.(type) {
+	case string:
+		texts.WriteString(v + "\n")
+	case []any:
+		for _, item := range v {
+			collect(texts, item)
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			texts.WriteString(name + "\n")
+			collect(texts, v[name])
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package approval_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/approval"
@@ -30,5 +31,18 @@ func TestAWaitForAnAddressIsApprovedByHost(t *testing.T) {
 	}
 	if other := (&harnessv1.PendingCall{Tool: "wait", Wait: &harnessv1.WaitState{Path: "a"}}); approval.Reached(other, wait) != wait {
 		t.Error("another wait has the rules of web tools")
+	}
+}
+
+// TestDisguisedArguments: what JSON escapes is read as the text that it means.
+func TestDisguisedArguments(t *testing.T) {
+	for arguments, want := range map[string]string{
+		`{"command":"ls\u00a0-la","n":[{"p\u0430th":"x"}]}`: "ls<U+00A0>-la p<U+0430>th",
+		`{"command":"ls -la"}`:                              "",
+		"no JSON\u2800":                                     "JSON<U+2800>",
+	} {
+		if got := strings.Join(approval.Disguised(arguments), " "); got != want {
+			t.Errorf("%s: %q, want %q", arguments, got, want)
+		}
 	}
 }

@@ -20,6 +20,14 @@ const tab = "    "
 // other arguments. Nothing is left out, and control characters are replaced by their numbers. Lines
 // are broken at Width.
 func (s Style) CallLines(p *harnessv1.PendingCall) []string {
+	lines := s.texts(p)
+	if parts := p.GetPreview().GetDisguised(); len(parts) > 0 {
+		lines = append(lines, s.wrap("It has characters that are not seen or look like others: "+content.Visible(strings.Join(parts, "  ")), 0, 2)...)
+	}
+	return lines
+}
+
+func (s Style) texts(p *harnessv1.PendingCall) []string {
 	var lines []string
 	if c := p.GetPreview().GetCommand(); c != nil {
 		lines = append(lines, s.wrap(s.commandPlace(c), 0, 2)...)

@@ -75,3 +75,17 @@ only the first 512 of 600 bytes are here; blob ` + large.GetArguments().GetBlob(
 		}
 	}
 }
+
+// TestDisguisedPartsAreShown after the call, whose text has their numbers.
+func TestDisguisedPartsAreShown(t *testing.T) {
+	call := &harnessv1.PendingCall{
+		Tool: "run_command", Arguments: content.Inline(`{"command":"curl p\u0430yp\u0430l.com\u2800"}`),
+		Preview: &harnessv1.CallPreview{Command: &harnessv1.CommandPreview{Directory: "/w"}, Disguised: []string{"p<U+0430>yp<U+0430>l.com<U+2800>"}},
+	}
+	lines := strings.Join(Style{}.CallLines(call), "\n")
+	for _, want := range []string{"| curl p<U+0430>yp<U+0430>l.com<U+2800>", "It has characters that are not seen or look like others: p<U+0430>yp<U+0430>l.com<U+2800>"} {
+		if !strings.Contains(lines, want) {
+			t.Errorf("%q is missing in %q", want, lines)
+		}
+	}
+}

@@ -36,7 +36,11 @@ type CallPreview struct {
 	Note string `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
 	// Rules that an approval for the rest of the run stores unless it has others: with them
 	// calls like this one run without a question. Empty: no rule fits the call.
-	Rules         []*ToolRule `protobuf:"bytes,5,rep,name=rules,proto3" json:"rules,omitempty"`
+	Rules []*ToolRule `protobuf:"bytes,5,rep,name=rules,proto3" json:"rules,omitempty"`
+	// Parts of the arguments that read otherwise than they are, with the numbers of the characters
+	// that are not seen or are taken for others, such as p<U+0430>ypal: at most 20, of at most 200
+	// bytes each. Empty: there are none.
+	Disguised     []string `protobuf:"bytes,6,rep,name=disguised,proto3" json:"disguised,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -102,6 +106,13 @@ func (x *CallPreview) GetNote() string {
 func (x *CallPreview) GetRules() []*ToolRule {
 	if x != nil {
 		return x.Rules
+	}
+	return nil
+}
+
+func (x *CallPreview) GetDisguised() []string {
+	if x != nil {
+		return x.Disguised
 	}
 	return nil
 }
@@ -259,13 +270,14 @@ var File_harness_v1_preview_proto protoreflect.FileDescriptor
 const file_harness_v1_preview_proto_rawDesc = "" +
 	"\n" +
 	"\x18harness/v1/preview.proto\x12\n" +
-	"harness.v1\x1a\x18harness/v1/content.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\"\xca\x01\n" +
+	"harness.v1\x1a\x18harness/v1/content.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\"\xe8\x01\n" +
 	"\vCallPreview\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\tR\x06digest\x124\n" +
 	"\acommand\x18\x02 \x01(\v2\x1a.harness.v1.CommandPreviewR\acommand\x12-\n" +
 	"\x05files\x18\x03 \x03(\v2\x17.harness.v1.FilePreviewR\x05files\x12\x12\n" +
 	"\x04note\x18\x04 \x01(\tR\x04note\x12*\n" +
-	"\x05rules\x18\x05 \x03(\v2\x14.harness.v1.ToolRuleR\x05rules\"x\n" +
+	"\x05rules\x18\x05 \x03(\v2\x14.harness.v1.ToolRuleR\x05rules\x12\x1c\n" +
+	"\tdisguised\x18\x06 \x03(\tR\tdisguised\"x\n" +
 	"\vFilePreview\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
 	"\x06before\x18\x02 \x01(\tR\x06before\x12'\n" +

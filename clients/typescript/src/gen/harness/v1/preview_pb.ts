@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/preview.proto.
  */
 export const file_harness_v1_preview: GenFile = /*@__PURE__*/
-  fileDesc("ChhoYXJuZXNzL3YxL3ByZXZpZXcucHJvdG8SCmhhcm5lc3MudjEipQEKC0NhbGxQcmV2aWV3Eg4KBmRpZ2VzdBgBIAEoCRIrCgdjb21tYW5kGAIgASgLMhouaGFybmVzcy52MS5Db21tYW5kUHJldmlldxImCgVmaWxlcxgDIAMoCzIXLmhhcm5lc3MudjEuRmlsZVByZXZpZXcSDAoEbm90ZRgEIAEoCRIjCgVydWxlcxgFIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUiXQoLRmlsZVByZXZpZXcSDAoEcGF0aBgBIAEoCRIOCgZiZWZvcmUYAiABKAkSIQoEZGlmZhgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBINCgVodW5rcxgEIAEoCSKMAQoOQ29tbWFuZFByZXZpZXcSEQoJZGlyZWN0b3J5GAEgASgJEicKBWxldmVsGAIgASgOMhguaGFybmVzcy52MS5TYW5kYm94TGV2ZWwSLwoHbmV0d29yaxgDIAEoDjIeLmhhcm5lc3MudjEuU2FuZGJveE5ldHdvcmtNb2RlEg0KBWhvc3RzGAQgAygJQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_harness_v1_content, file_harness_v1_sandbox, file_harness_v1_tool]);
+  fileDesc("ChhoYXJuZXNzL3YxL3ByZXZpZXcucHJvdG8SCmhhcm5lc3MudjEiuAEKC0NhbGxQcmV2aWV3Eg4KBmRpZ2VzdBgBIAEoCRIrCgdjb21tYW5kGAIgASgLMhouaGFybmVzcy52MS5Db21tYW5kUHJldmlldxImCgVmaWxlcxgDIAMoCzIXLmhhcm5lc3MudjEuRmlsZVByZXZpZXcSDAoEbm90ZRgEIAEoCRIjCgVydWxlcxgFIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUSEQoJZGlzZ3Vpc2VkGAYgAygJIl0KC0ZpbGVQcmV2aWV3EgwKBHBhdGgYASABKAkSDgoGYmVmb3JlGAIgASgJEiEKBGRpZmYYAyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSDQoFaHVua3MYBCABKAkijAEKDkNvbW1hbmRQcmV2aWV3EhEKCWRpcmVjdG9yeRgBIAEoCRInCgVsZXZlbBgCIAEoDjIYLmhhcm5lc3MudjEuU2FuZGJveExldmVsEi8KB25ldHdvcmsYAyABKA4yHi5oYXJuZXNzLnYxLlNhbmRib3hOZXR3b3JrTW9kZRINCgVob3N0cxgEIAMoCUJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_harness_v1_content, file_harness_v1_sandbox, file_harness_v1_tool]);
 
 /**
  * CallPreview is what a person is shown of a call that waits for an approval or a review,
@@ -61,6 +61,15 @@ export type CallPreview = Message<"harness.v1.CallPreview"> & {
    * @generated from field: repeated harness.v1.ToolRule rules = 5;
    */
   rules: ToolRule[];
+
+  /**
+   * Parts of the arguments that read otherwise than they are, with the numbers of the characters
+   * that are not seen or are taken for others, such as p<U+0430>ypal: at most 20, of at most 200
+   * bytes each. Empty: there are none.
+   *
+   * @generated from field: repeated string disguised = 6;
+   */
+  disguised: string[];
 };
 
 /**

@@ -27,7 +27,7 @@ from harnessmesh.gen.harness.v1 import sandbox_pb2 as harness_dot_v1_dot_sandbox
 from harnessmesh.gen.harness.v1 import tool_pb2 as harness_dot_v1_dot_tool__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18harness/v1/preview.proto\x12\nharness.v1\x1a\x18harness/v1/content.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\"\xa5\x01\n\x0b\x43\x61llPreview\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12+\n\x07\x63ommand\x18\x02 \x01(\x0b\x32\x1a.harness.v1.CommandPreview\x12&\n\x05\x66iles\x18\x03 \x03(\x0b\x32\x17.harness.v1.FilePreview\x12\x0c\n\x04note\x18\x04 \x01(\t\x12#\n\x05rules\x18\x05 \x03(\x0b\x32\x14.harness.v1.ToolRule\"]\n\x0b\x46ilePreview\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0e\n\x06\x62\x65\x66ore\x18\x02 \x01(\t\x12!\n\x04\x64iff\x18\x03 \x01(\x0b\x32\x13.harness.v1.Content\x12\r\n\x05hunks\x18\x04 \x01(\t\"\x8c\x01\n\x0e\x43ommandPreview\x12\x11\n\tdirectory\x18\x01 \x01(\t\x12\'\n\x05level\x18\x02 \x01(\x0e\x32\x18.harness.v1.SandboxLevel\x12/\n\x07network\x18\x03 \x01(\x0e\x32\x1e.harness.v1.SandboxNetworkMode\x12\r\n\x05hosts\x18\x04 \x03(\tBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18harness/v1/preview.proto\x12\nharness.v1\x1a\x18harness/v1/content.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\"\xb8\x01\n\x0b\x43\x61llPreview\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12+\n\x07\x63ommand\x18\x02 \x01(\x0b\x32\x1a.harness.v1.CommandPreview\x12&\n\x05\x66iles\x18\x03 \x03(\x0b\x32\x17.harness.v1.FilePreview\x12\x0c\n\x04note\x18\x04 \x01(\t\x12#\n\x05rules\x18\x05 \x03(\x0b\x32\x14.harness.v1.ToolRule\x12\x11\n\tdisguised\x18\x06 \x03(\t\"]\n\x0b\x46ilePreview\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0e\n\x06\x62\x65\x66ore\x18\x02 \x01(\t\x12!\n\x04\x64iff\x18\x03 \x01(\x0b\x32\x13.harness.v1.Content\x12\r\n\x05hunks\x18\x04 \x01(\t\"\x8c\x01\n\x0e\x43ommandPreview\x12\x11\n\tdirectory\x18\x01 \x01(\t\x12\'\n\x05level\x18\x02 \x01(\x0e\x32\x18.harness.v1.SandboxLevel\x12/\n\x07network\x18\x03 \x01(\x0e\x32\x1e.harness.v1.SandboxNetworkMode\x12\r\n\x05hosts\x18\x04 \x03(\tBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,9 +36,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1'
   _globals['_CALLPREVIEW']._serialized_start=116
-  _globals['_CALLPREVIEW']._serialized_end=281
-  _globals['_FILEPREVIEW']._serialized_start=283
-  _globals['_FILEPREVIEW']._serialized_end=376
-  _globals['_COMMANDPREVIEW']._serialized_start=379
-  _globals['_COMMANDPREVIEW']._serialized_end=519
+  _globals['_CALLPREVIEW']._serialized_end=300
+  _globals['_FILEPREVIEW']._serialized_start=302
+  _globals['_FILEPREVIEW']._serialized_end=395
+  _globals['_COMMANDPREVIEW']._serialized_start=398
+  _globals['_COMMANDPREVIEW']._serialized_end=538
 # @@protoc_insertion_point(module_scope)

@@ -34,6 +34,7 @@ class CallPreview(_message.Message):
     FILES_FIELD_NUMBER: _builtins.int
     NOTE_FIELD_NUMBER: _builtins.int
     RULES_FIELD_NUMBER: _builtins.int
+    DISGUISED_FIELD_NUMBER: _builtins.int
     digest: _builtins.str
     """SHA-256 of the call and its preview in lower-case hexadecimal, 64 characters. An
     approval may name it.
@@ -54,6 +55,13 @@ class CallPreview(_message.Message):
         calls like this one run without a question. Empty: no rule fits the call.
         """
 
+    @_builtins.property
+    def disguised(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Parts of the arguments that read otherwise than they are, with the numbers of the characters
+        that are not seen or are taken for others, such as p<U+0430>ypal: at most 20, of at most 200
+        bytes each. Empty: there are none.
+        """
+
     def __init__(
         self,
         *,
@@ -62,10 +70,11 @@ class CallPreview(_message.Message):
         files: _abc.Iterable[Global___FilePreview] | None = ...,
         note: _builtins.str = ...,
         rules: _abc.Iterable[_tool_pb2.ToolRule] | None = ...,
+        disguised: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["command", b"command"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["command", b"command", "digest", b"digest", "files", b"files", "note", b"note", "rules", b"rules"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["command", b"command", "digest", b"digest", "disguised", b"disguised", "files", b"files", "note", b"note", "rules", b"rules"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
