@@ -15,8 +15,17 @@ type Fix struct {
 	// Lost is true if the former entry was too large to be kept, so that Put is
 	// Missing.
 	Lost bool
+	// Made is true if the path is no part of a repository that was there before the call:
+	// whether it is put back depends on what else there is.
+	Made bool
 	// Names are the changed files and settings, for the model.
 	Names []string
+}
+
+// Unfinished reports whether a program may be about to write the file, which is empty. Git
+// runs nothing by it so far.
+func (f Fix) Unfinished() bool {
+	return f.Was.isText() && len(f.Was.Data) == 0
 }
 
 // Compare returns what to put back after a call, sorted by path.
@@ -139,7 +148,7 @@ func (c *comparison) config(folder, at string, now Entry, b bases) {
 		return
 	}
 	c.fixes = append(c.fixes, Fix{
-		Path: at, Was: now, Put: Entry{Kind: File, Data: FormatConfig(kept)}, Names: c.settingNames(at, now, Entry{Kind: File, Data: FormatConfig(kept)}),
+		Path: at, Was: now, Put: Entry{Kind: File, Data: FormatConfig(kept)}, Made: true, Names: c.settingNames(at, now, Entry{Kind: File, Data: FormatConfig(kept)}),
 	})
 }
 
@@ -197,6 +206,7 @@ func (c *comparison) hook(at string, now Entry, b bases) {
 		c.restore(at, now, b.same.Hooks[at], []string{"the hook " + c.shown(at)})
 	default:
 		c.restore(at, now, Entry{}, []string{"the hook " + c.shown(at)})
+		c.fixes[len(c.fixes)-1].Made = true
 	}
 }
 
@@ -208,6 +218,7 @@ func (c *comparison) pointer(at string, before, now Pointer) {
 	case now.Kind != Other && c.after.Repositories[now.Target] != nil:
 	default:
 		c.restore(at, now.Entry, before.Entry, []string{"the file " + c.shown(at)})
+		c.fixes[len(c.fixes)-1].Made = true
 	}
 }
 

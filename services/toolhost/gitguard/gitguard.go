@@ -176,6 +176,17 @@ func (s *Snapshot) Holds(path string) bool {
 	return false
 }
 
+// Target returns the folder to which an entry leads git; empty for none.
+func (s *Snapshot) Target(path string) string {
+	if p, ok := s.Pointers[path]; ok {
+		return p.Target
+	}
+	if folder, ok := strings.CutSuffix(path, "/commondir"); ok && s.Repositories[folder] != nil {
+		return s.Repositories[folder].Common.Target
+	}
+	return ""
+}
+
 // within reports whether path is folder or below it. Both are absolute and clean.
 func within(path, folder string) bool {
 	return path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")

@@ -61,6 +61,11 @@ func HooksPaths(settings []Setting) []string {
 	return values(settings, func(section, sub, name string) bool { return section == "core" && sub == "" && name == "hookspath" })
 }
 
+// WorkTrees returns the folders that settings name as work trees.
+func WorkTrees(settings []Setting) []string {
+	return values(settings, func(section, sub, name string) bool { return section == "core" && sub == "" && name == "worktree" })
+}
+
 func values(settings []Setting, wanted func(section, sub, name string) bool) []string {
 	var found []string
 	for _, s := range settings {

@@ -34,7 +34,11 @@ func Text(fixes []Fix) string {
 }
 
 func list(names []string) string {
-	names = slices.Compact(names)
+	for i, name := range slices.Backward(names) {
+		if slices.Contains(names[:i], name) {
+			names = slices.Delete(names, i, i+1)
+		}
+	}
 	if more := len(names) - maxNames; more > 0 {
 		return strings.Join(names[:maxNames], ", ") + fmt.Sprintf(" and %d more", more)
 	}
@@ -62,4 +66,11 @@ func FailedText(names []string) string {
 		return ""
 	}
 	return fmt.Sprintf(" [Could not be put back: %s. Tell the user before you do anything else: git may run programs by these.]", list(names))
+}
+
+// StoppedText returns the note in the result of a call that was stopped after files were put back so often
+// while it ran.
+func StoppedText(restores int) string {
+	return fmt.Sprintf("[Stopped: what git runs programs by was changed %d times while the command ran, and put back each time. "+
+		"Find out which program changes it, and run the command without that.]", restores)
 }

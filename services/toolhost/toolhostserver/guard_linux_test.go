@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -62,8 +63,8 @@ var traps = map[string]trap{
 	"git folder of another name": {
 		line: "mv .git former; cp -r former x; git config -f x/config core.fsmonitor ./evil; echo 'gitdir: x' > .git", names: "core.fsmonitor in x/config",
 	},
-	"git folder that is a link": {line: "mv .git x; ln -s x .git; git config core.fsmonitor ./evil", names: "core.fsmonitor in x/config"},
-	"moved git folder":          {line: "mv .git x; git config -f x/config core.fsmonitor ./evil; mv x .git", names: "core.fsmonitor in .git/config"},
+	"git folder that is a link": {line: "mv .git x; ln -s x .git; git config core.fsmonitor ./evil", names: "core.fsmonitor in "},
+	"moved git folder":          {line: "mv .git x; git config -f x/config core.fsmonitor ./evil; mv x .git", names: "core.fsmonitor in "}, // where it is when it is put back
 	"common folder":             {line: "cp -r .git x; git config -f x/config core.fsmonitor ./evil; echo ../x > .git/commondir", names: "core.fsmonitor in x/config"},
 	"nested repository": {
 		line: "git init -q n; git -C n commit -q --allow-empty -m m; git add n; git -C n config core.fsmonitor '../evil'", names: "core.fsmonitor in n/.git/config",
@@ -260,7 +261,19 @@ func TestTheNextHostComparesAfterAKilledOne(t *testing.T) {
 			runGit(t, workspace, "init", "-q")
 			config := filepath.Join(workspace, ".git/config")
 			before, _ := os.ReadFile(config)
-			host, _ := hostDuringCall(t, ledger, workspace, "git config core.fsmonitor ./evil; cp /bin/true .git/hooks/pre-commit; echo line >> out; echo > gate; sleep "+sleep)
+			for _, name := range []string{"go", "done"} {
+				if err := syscall.Mkfifo(filepath.Join(workspace, name), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			host, _ := hostDuringCall(t, ledger, workspace, "echo > gate; cat go; git config core.fsmonitor ./evil; cp /bin/true .git/hooks/pre-commit; echo line >> out; echo > done; sleep "+sleep)
+			if err := host.process.Process.Signal(syscall.SIGSTOP); err != nil { // so that it does not put back while it lives
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(workspace, "go"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, _ = os.ReadFile(filepath.Join(workspace, "done")) // written when all is planted
 			host.kill()
 			if lose {
 				if err := os.Remove(filepath.Join(ledger, ledgerFile)); err != nil {

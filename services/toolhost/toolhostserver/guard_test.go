@@ -267,10 +267,10 @@ func TestBackgroundCommandsAreGuardedUntilTheirEnd(t *testing.T) {
 		t.Errorf("after a call: %s", h.read(".git/config"))
 	}
 	h.write("go", "")
-	expect(t, h.output(c.GetId(), len("ended\n"), 30), done, false, "core.pager in .git/config")
 	for state := h.backgroundStates(c)[0]; state.GetRunning(); state = h.backgroundStates(c)[0] {
 		h.output(c.GetId(), 1<<20, 1) // waits for the end
 	}
+	expect(t, h.output(c.GetId(), 0, 30), done, false, "core.pager in .git/config")
 	if h.read(".git/config") != before {
 		t.Errorf("at the end: %s", h.read(".git/config"))
 	}

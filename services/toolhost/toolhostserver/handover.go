@@ -63,6 +63,7 @@ func (s *Server) Close(ctx context.Context) error {
 		s.calls.Wait()
 		s.running.Wait()
 		s.backgrounds.Wait()
+		s.guard.Close()
 		close(ended)
 	}()
 	select {

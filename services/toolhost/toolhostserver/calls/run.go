@@ -96,6 +96,9 @@ func (s *Calls) run(ctx context.Context, c *call) {
 	begin := time.Now()
 	e := Effect{Interrupted: true}
 	if ctx.Err() == nil {
+		if c.CommandLine != "" {
+			watch.StopBy(func() { c.stop(guard.ErrStopped) })
+		}
 		e = c.Execute(ctx, watch)
 		failpoint.Hit(role, "performed")
 	}

@@ -157,7 +157,7 @@ func (c *capture) repository(folder string) {
 		}
 		r.Common = c.follow(e, folder, target)
 	}
-	c.named(r)
+	c.named(folder, r)
 	for _, name := range c.access.names(folder + "/worktrees") {
 		c.todo = append(c.todo, folder+"/worktrees/"+name)
 	}
@@ -165,24 +165,33 @@ func (c *capture) repository(folder string) {
 }
 
 // named adds the files of a repository that it had before a call, also those that its
-// configuration does not name any more.
-func (c *capture) named(r *gitguard.Repository) {
+// configuration does not name any more. They have moved with its folder.
+func (c *capture) named(folder string, r *gitguard.Repository) {
 	if c.before == nil {
 		return
 	}
-	for _, former := range c.before.Repositories {
+	for from, former := range c.before.Repositories {
 		if former.ID != r.ID {
 			continue
 		}
 		for at := range former.Configs {
-			c.config(r, at, 0)
+			c.config(r, moved(at, from, folder), 0)
 		}
 		for at := range former.Hooks {
+			at = moved(at, from, folder)
 			if _, ok := r.Hooks[at]; !ok {
 				r.Hooks[at] = c.access.entry(at, c)
 			}
 		}
 	}
+}
+
+// moved returns a path after its folder has moved.
+func moved(path, from, to string) string {
+	if sandbox.Within(path, from) {
+		return to + strings.TrimPrefix(path, from)
+	}
+	return path
 }
 
 // modules queues the git folders of submodules. Their names may have slashes.
@@ -214,11 +223,35 @@ func (c *capture) config(r *gitguard.Repository, at string, depth int) {
 	if err != nil {
 		return
 	}
+	c.workTrees(r, filepath.Dir(at), settings)
 	for _, path := range gitguard.Includes(settings) {
 		if path = c.user().expand(filepath.Dir(at), path); path != "" {
 			c.config(r, canonicalParent(path), depth+1)
 		}
 	}
+}
+
+// workTrees adds the .git of the work trees that a repository names which a call has made. A submodule's
+// is written before its configuration names it, so it is there whatever was found before.
+func (c *capture) workTrees(r *gitguard.Repository, folder string, settings []gitguard.Setting) {
+	if c.before == nil || c.knows(r.ID) {
+		return
+	}
+	for _, tree := range gitguard.WorkTrees(settings) {
+		if tree = canonical(absolute(folder, tree)); sandbox.Within(tree, c.workspace) {
+			c.git(tree + "/.git")
+		}
+	}
+}
+
+// knows reports whether a git folder was there before the call.
+func (c *capture) knows(id string) bool {
+	for _, r := range c.before.Repositories {
+		if r.ID == id {
+			return true
+		}
+	}
+	return false
 }
 
 // identity identifies a folder, also after it is moved.

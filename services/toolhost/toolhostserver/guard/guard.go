@@ -6,6 +6,15 @@
 // first, with their submodules and linked worktrees, and the one above the workspace. The
 // workspace's own is always among them. Folders are read again if they have changed.
 //
+// While the processes of a call are alive, the places of its snapshot are watched, from 50 ms after its
+// start on. What Compare decides is put back at once, what a repository that the call makes has, or an
+// empty file, after 40 ms: git or another program may be about to complete it. An entry that leads git
+// to no usable repository is left. Nothing else is touched. The kernel tells of changes by inotify, in
+// folders, because git replaces files. What no event tells of is found by reading again, every 250 ms or, in
+// large workspaces, so seldom that it takes at most 2 % of a processor. If the kernel refuses to tell,
+// the log says so, and every 50 ms is read again. A call for which something is put back 20 times is stopped.
+// Several calls in one workspace all count it, because it is not known which one has done it.
+//
 // What a call has written there is kept in the folder kept of the host. The snapshot before a call
 // is in a file, which is marked at its end, so that the next host compares after this one has died.
 //
@@ -37,6 +46,8 @@ type Guard struct {
 	log         *slog.Logger
 	user        func() user
 	finder      finder
+	notifier    notifier
+	pace        pace
 
 	// mu is locked while repositories are read and put back.
 	mu   sync.Mutex
@@ -60,9 +71,15 @@ type Config struct {
 func New(c Config) *Guard {
 	return &Guard{
 		calls: filepath.Join(c.Dir, "guard"), kept: filepath.Join(c.Dir, "kept"),
-		hidden: c.Hidden, sync: c.Sync, log: c.Logger, user: findUser,
+		hidden: c.Hidden, sync: c.Sync, log: c.Logger, user: findUser, pace: pace{head: head, round: round, poll: poll},
 	}
 }
+
+// Close releases what the guard uses. No call is alive.
+func (g *Guard) Close() { g.notifier.close() }
+
+// pace is how often the repositories of a call are compared while it is alive.
+type pace struct{ head, round, poll time.Duration }
 
 var ErrWorkspace = errors.New("the workspace cannot be opened")
 
@@ -71,10 +88,11 @@ type Watch struct {
 	guard     *Guard
 	workspace string
 	before    *gitguard.Snapshot
-	record    *record // of the snapshot; nil for none
-	accepted  []string
+	record    *record  // of the snapshot; nil for none
+	accepted  []string // Guard.mu guards it
 	places    []string // that the last search found
 	quick     bool
+	alive     *alive // nil if no process can be alive
 }
 
 // Start starts to guard a call in a workspace. The snapshot is stored when it returns, so
@@ -88,6 +106,10 @@ func (g *Guard) Start(workspace string) (*Watch, error) {
 		w.drop()
 		return nil, fmt.Errorf("snapshot of the repositories: %w", err)
 	}
+	g.mu.Lock()
+	w.alive = &alive{end: make(chan struct{}), ended: make(chan struct{}), poke: make(chan struct{}, 1)}
+	g.mu.Unlock()
+	go w.watchAlive() // End waits for it
 	return w, nil
 }
 
@@ -142,6 +164,8 @@ func (w *Watch) Holds(path string) bool { return w != nil && w.before.Holds(path
 // Accept leaves a path as the call has written it: a person has approved that.
 func (w *Watch) Accept(path string) {
 	if w != nil {
+		w.guard.mu.Lock()
+		defer w.guard.mu.Unlock()
 		w.accepted = append(w.accepted, path)
 	}
 }
@@ -167,6 +191,10 @@ func (w *Watch) End() string {
 	if w == nil {
 		return ""
 	}
+	if w.alive != nil {
+		close(w.alive.end)
+		<-w.alive.ended
+	}
 	for end := time.Now().Add(patience); ; time.Sleep(pause) {
 		found := w.guard.find(w)
 		w.guard.mu.Lock()
@@ -179,7 +207,7 @@ func (w *Watch) End() string {
 			w.record.leave()
 			w.record = nil
 			w.remove()
-			err = nil
+			text, err = w.text(nil, nil), nil
 		}
 		w.guard.mu.Unlock()
 		if err == nil {
@@ -194,7 +222,7 @@ func (g *Guard) putBack(w *Watch, f found) (string, error) {
 	a, err := newAccess(w.workspace)
 	switch {
 	case errors.Is(err, ErrWorkspace):
-		return "", nil // it is gone
+		return w.text(nil, nil), nil // it is gone
 	case err != nil:
 		return "", err
 	}
@@ -210,23 +238,37 @@ func (g *Guard) putBack(w *Watch, f found) (string, error) {
 		}
 	}
 	fixes := gitguard.Compare(w.before, after)
-	if len(fixes) == 0 {
-		return "", nil
+	var failed []string
+	if len(fixes) > 0 {
+		failed = g.apply(a, w, fixes)
 	}
+	return w.text(fixes, failed), nil
+}
+
+// text returns the note about what was put back at the end of a call, and before. mu is locked.
+func (w *Watch) text(fixes []gitguard.Fix, failed []string) string {
+	if w.alive == nil {
+		return gitguard.Text(fixes) + gitguard.FailedText(failed)
+	}
+	w.alive.failed = append(w.alive.failed, failed...)
+	return w.alive.text(fixes)
+}
+
+// apply keeps what fixes replace, and puts back. It returns the names of what cannot be put back. mu is
+// locked.
+func (g *Guard) apply(a *access, w *Watch, fixes []gitguard.Fix) (failed []string) {
 	place, err := g.keep(a, fixes)
 	if err != nil {
 		g.log.Error("what a call wrote into a repository is not kept", "error", err)
 	}
-	var failed []string
 	for _, f := range fixes {
 		if err := a.apply(f); err != nil {
 			g.log.Error("a file of a repository cannot be put back", "path", f.Path, "error", err)
 			failed = append(failed, f.Names...)
 		}
 	}
-	text := gitguard.Text(fixes)
-	g.log.Warn("a call changed what git runs programs by; it is put back", "workspace", w.workspace, "kept", place, "changes", text)
-	return text + gitguard.FailedText(failed), nil
+	g.log.Warn("a call changed what git runs programs by; it is put back", "workspace", w.workspace, "kept", place, "changes", gitguard.Text(fixes))
+	return failed
 }
 
 // drop removes a watch without comparing.

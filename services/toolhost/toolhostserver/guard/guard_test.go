@@ -40,6 +40,8 @@ func write(t testing.TB, dir string, files map[string]string) {
 func newGuard(t testing.TB) *Guard {
 	g := New(Config{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
 	g.user = func() user { return user{home: "/nowhere"} }
+	g.pace = pace{head: time.Hour} // what is compared at the end; tests of calls that are alive set another
+	t.Cleanup(g.Close)
 	return g
 }
 
@@ -246,5 +248,22 @@ func TestApprovedChangesStay(t *testing.T) {
 		if note := w.End(); note != "" || read(t, filepath.Join(dir, ".git/config")) != text {
 			t.Errorf("put back: %s", note)
 		}
+	}
+}
+
+// TestAMovedRepositoryIsWhole, also if a link leads to it from its former place.
+func TestAMovedRepositoryIsWhole(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{".git/config": "[core]\n\tbare = false\n", ".git/HEAD": "", ".git/hooks/pre-push": "mine"})
+	w := start(t, newGuard(t), dir)
+	if err := os.Rename(filepath.Join(dir, ".git"), filepath.Join(dir, "x")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, map[string]string{".git": "->x"})
+	if note := w.End(); note != "" {
+		t.Errorf("put back: %s", note)
+	}
+	for _, name := range []string{"config", "hooks/pre-push"} {
+		read(t, filepath.Join(dir, "x", name))
 	}
 }

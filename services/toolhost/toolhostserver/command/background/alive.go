@@ -2,12 +2,14 @@ package background
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 )
 
 // background is a background command that is running in this process, or about to start.
@@ -32,11 +34,14 @@ type background struct {
 	err  error
 }
 
-// ended returns the state of a command that has ended by itself or at its time limit.
-func (b *background) ended(late bool) *harnessv1.BackgroundState {
-	exit, limit := b.exit, time.Duration(0)
-	if exit.Stopped && late {
+// ended returns the state of a command that has ended by itself, at its time limit or by the guard.
+func (b *background) ended(cause error) *harnessv1.BackgroundState {
+	exit, limit, stopped := b.exit, time.Duration(0), ""
+	if exit.Stopped && errors.Is(cause, errTimeout) {
 		limit = b.limit
+	}
+	if exit.Stopped && errors.Is(cause, guard.ErrStopped) {
+		stopped = "stopped: " + cause.Error()
 	}
 	failed := ""
 	if b.err != nil {
@@ -44,7 +49,7 @@ func (b *background) ended(late bool) *harnessv1.BackgroundState {
 	}
 	return &harnessv1.BackgroundState{
 		Id: b.GetId(), CallId: b.GetCallId(), Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE,
-		End: toolhost.BackgroundEnd(exit.Code, exit.Signal, limit, exit.Exceeded, failed, exit.RefusedHosts), Tail: b.output.tailText(),
+		End: toolhost.BackgroundEnd(exit.Code, exit.Signal, limit, exit.Exceeded, failed, stopped, exit.RefusedHosts), Tail: b.output.tailText(),
 	}
 }
 

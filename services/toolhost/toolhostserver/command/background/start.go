@@ -14,6 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/places"
 )
@@ -135,13 +136,16 @@ func (s *Commands) execute(ctx context.Context, b *background, call Call) (comma
 		return command.Exit{Exit: process.Exit{Error: disk.Reason(err)}}, nil
 	}
 	changes := s.config.Places.Start(watch)
-	defer func() {
-		notes := []string{watch.End(), changes.End(watch, places.Restores(call.Confinement.GetConfig())).Text()}
-		for _, note := range notes {
-			if note != "" {
-				_, _ = b.output.Write([]byte("\n" + note + "\n"))
-			}
+	tell := func(note string) {
+		if note != "" {
+			_, _ = b.output.Write([]byte("\n" + note + "\n"))
 		}
+	}
+	watch.Tell(tell)
+	watch.StopBy(func() { b.stop(guard.ErrStopped) })
+	defer func() {
+		tell(watch.End())
+		tell(changes.End(watch, places.Restores(call.Confinement.GetConfig())).Text())
 	}()
 	var timer *time.Timer
 	exit, err := s.config.Commands.Run(ctx, command.Request{Run: b.run, Workspace: w.Dir, Folder: w.Folder(), Confinement: call.Confinement}, process.Command{
@@ -169,7 +173,7 @@ func (s *Commands) end(b *background, cause error) {
 		s.config.Entries.SetPending(b.key, toolhost.Killed)
 		err = s.config.Entries.StoreTombstone(b.key, toolhost.Killed)
 	default:
-		state := b.ended(errors.Is(cause, errTimeout))
+		state := b.ended(cause)
 		s.config.Entries.KeepResult(b.key, state)
 		err = s.config.Entries.StoreResult(b.key, state, b.run, nil)
 	}

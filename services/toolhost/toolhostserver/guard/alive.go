@@ -1,0 +1,302 @@
+package guard
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/services/toolhost/gitguard"
+)
+
+const (
+	// head is how long a call is not watched. Most commands end before, and the comparison at their end
+	// comes sooner than one by the watch.
+	head = 50 * time.Millisecond
+	// round is the time between two comparisons without an event: for what is written into the memory
+	// of a file, and repositories that the call makes in folders that are not watched.
+	round = 250 * time.Millisecond
+	// poll is that time if the kernel cannot tell of changes.
+	poll = 50 * time.Millisecond
+	// share bounds what rounds cost: a comparison takes at most this part of the time between two.
+	share = 50
+	// grace is how long a file may be empty, which a program may be about to write, and a repository
+	// that the call makes may have what git completes a moment later.
+	grace = 40 * time.Millisecond
+	// maxRestores bounds how often something is put back while a call is alive. Then it is stopped:
+	// a command that writes it again and again wins some of the time.
+	maxRestores = 20
+)
+
+// ErrStopped is the cause of the end of a call that did not stop to change what git runs programs by.
+var ErrStopped = errors.New("it changed what git runs programs by again and again")
+
+// alive watches the repositories of a call while its processes are alive.
+type alive struct {
+	end, ended chan struct{}
+	// poke has one element if another call has put something back for this one.
+	poke chan struct{}
+
+	// Guard.mu guards the fields below.
+	fixes    []gitguard.Fix // that were put back; Tell takes them
+	restores int
+	stopped  bool
+	failed   []string
+	tell     func(note string)
+	// stop stops the call, which has not been stopped yet; nil if it cannot be stopped.
+	stop func()
+}
+
+// watchAlive watches until close of end.
+func (w *Watch) watchAlive() {
+	a := w.alive
+	defer close(a.ended)
+	timer := time.NewTimer(w.guard.pace.head)
+	defer timer.Stop()
+	select {
+	case <-a.end:
+		return
+	case <-timer.C:
+	}
+	l := lookout{Watch: w, timer: timer}
+	if s, err := w.guard.notifier.subscribe(); err == nil {
+		l.subscription = s
+		defer s.close()
+	} else {
+		l.polls(err)
+	}
+	for what := folders; what != stopped; what = l.next() {
+		l.compare(what)
+	}
+}
+
+// lookout is the loop of a call that is watched.
+type lookout struct {
+	*Watch
+	subscription *subscription // nil if changes are polled
+	timer        *time.Timer
+	cost         time.Duration // of the last comparison
+	// left are the paths that the last comparison has left as they are, since when.
+	left map[string]time.Time
+}
+
+// stopped is what next returns at the end of the call.
+const stopped news = 255
+
+// polls makes the lookout read again and again, because the kernel does not tell of changes.
+func (l *lookout) polls(why error) {
+	if l.subscription != nil {
+		l.subscription.close()
+		l.subscription = nil
+	}
+	l.guard.log.Warn("changes of repositories are found by reading them again and again, which takes more time: "+
+		"let the user watch more folders (fs.inotify.max_user_watches and max_user_instances)", "workspace", l.workspace, "error", why)
+}
+
+// next waits for what to compare.
+func (l *lookout) next() news {
+	period := max(l.guard.pace.round, share*l.cost)
+	var ready chan struct{}
+	if l.subscription != nil {
+		ready = l.subscription.ready
+	} else {
+		period = max(l.guard.pace.poll, 4*l.cost)
+	}
+	if len(l.left) > 0 {
+		period = min(period, grace)
+	}
+	l.timer.Reset(period)
+	for {
+		select {
+		case <-l.alive.end:
+			return stopped
+		case <-l.timer.C:
+			return folders
+		case <-l.alive.poke:
+			l.report()
+		case <-ready:
+			if gap := min(4*l.cost, grace); gap > time.Millisecond { // a busy repository does not take all of a processor
+				select {
+				case <-l.alive.end:
+					return stopped
+				case <-time.After(gap):
+				}
+			}
+			return l.subscription.take()
+		}
+	}
+}
+
+// compare puts back what the call has changed, and sets the places to watch.
+func (l *lookout) compare(what news) {
+	if what == nothing {
+		return
+	}
+	start := time.Now()
+	defer func() { l.cost = time.Since(start) }()
+	for tries := 0; ; tries++ {
+		now, sure := l.compareOnce(what == folders)
+		if !sure {
+			now, _ = l.compareOnce(true)
+		}
+		l.report()
+		if l.subscription == nil || now == nil {
+			return
+		}
+		added, err := l.subscription.watch(places(l.before, now))
+		if err != nil {
+			l.polls(err)
+		}
+		if !added || tries == 3 {
+			return
+		}
+		what = folders // it may have changed before it was watched
+	}
+}
+
+// compareOnce compares while the call is alive, and puts back. It returns what there is; nil if it could not
+// be read. It is not sure if repositories have to be searched for.
+func (l *lookout) compareOnce(search bool) (now *gitguard.Snapshot, sure bool) {
+	g := l.guard
+	found := g.finder.find(l.workspace, g.hidden, !search)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	a, err := newAccess(l.workspace)
+	if err != nil {
+		return nil, true
+	}
+	defer a.close()
+	if now, err = take(a, l.workspace, found, l.before, g.user); err != nil {
+		return nil, true
+	}
+	sure = true
+	left := map[string]time.Time{}
+	fixes := slices.DeleteFunc(gitguard.Compare(l.before, now), func(f gitguard.Fix) bool {
+		switch {
+		case g.isApproved(f.Path) || leadsNowhere(f.Path, now.Target(f.Path)):
+			return true
+		case !f.Made && !f.Unfinished():
+			return false
+		}
+		since, known := l.left[f.Path]
+		if !known {
+			since = time.Now()
+		}
+		late := time.Since(since) >= grace
+		if late && f.Made && !search {
+			sure = false
+		}
+		if !late || !sure {
+			left[f.Path] = since
+		}
+		return !late || !sure
+	})
+	l.left = left
+	if len(fixes) > 0 {
+		g.restore(a, l.Watch, fixes)
+	}
+	return now, sure
+}
+
+// isApproved reports whether a person has approved what a call writes that is not compared yet. mu is
+// locked.
+func (g *Guard) isApproved(path string) bool {
+	return slices.ContainsFunc(g.open, func(w *Watch) bool { return slices.Contains(w.accepted, path) })
+}
+
+// leadsNowhere reports whether git refuses to work with the folder to which an entry leads it: there is
+// none, or it is not complete yet.
+func leadsNowhere(path, target string) bool {
+	if target == "" {
+		return false
+	}
+	part := "/HEAD"
+	if filepath.Base(path) == "commondir" {
+		part = "/objects"
+	}
+	_, err := os.Lstat(target + part)
+	return errors.Is(err, os.ErrNotExist)
+}
+
+// restore puts back while the call is alive, and counts it for each call that may have been the
+// one. mu is locked.
+func (g *Guard) restore(a *access, w *Watch, fixes []gitguard.Fix) {
+	failed := g.apply(a, w, fixes)
+	for _, o := range g.open {
+		mine := fixes
+		if o != w {
+			mine = slices.DeleteFunc(slices.Clone(fixes), func(f gitguard.Fix) bool { return !o.before.Holds(f.Path) })
+		}
+		if o.alive == nil || len(mine) == 0 {
+			continue
+		}
+		o.alive.count(mine, failed)
+		if o != w {
+			select {
+			case o.alive.poke <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// count counts a restoration. Guard.mu is locked.
+func (a *alive) count(fixes []gitguard.Fix, failed []string) {
+	for _, f := range fixes {
+		if !slices.ContainsFunc(a.fixes, func(o gitguard.Fix) bool { return o.Path == f.Path && slices.Equal(o.Names, f.Names) }) && len(a.fixes) < 100 {
+			a.fixes = append(a.fixes, f)
+		}
+	}
+	a.failed = append(a.failed, failed...)
+	if a.restores++; a.restores >= maxRestores && a.stop != nil {
+		a.stop()
+		a.stop, a.stopped = nil, true
+	}
+}
+
+// report tells the call of what was put back, if it wants to know at once.
+func (l *lookout) report() {
+	l.guard.mu.Lock()
+	var note string
+	tell := l.alive.tell
+	if tell != nil {
+		note = l.alive.text(nil)
+	}
+	l.guard.mu.Unlock()
+	if note != "" {
+		tell(note)
+	}
+}
+
+// text returns the note about what was put back while the call was alive, and by fixes at its end, and
+// forgets it. Guard.mu is locked.
+func (a *alive) text(fixes []gitguard.Fix) string {
+	note := gitguard.Text(append(a.fixes, fixes...)) + gitguard.FailedText(a.failed)
+	if a.stopped {
+		note = strings.TrimPrefix(note+" "+gitguard.StoppedText(a.restores), " ")
+		a.stopped = false
+	}
+	a.fixes, a.failed = nil, nil
+	return note
+}
+
+// Tell calls a function with each note about what is put back while the call is alive, instead of
+// returning it at the end.
+func (w *Watch) Tell(tell func(note string)) {
+	w.guard.mu.Lock()
+	defer w.guard.mu.Unlock()
+	w.alive.tell = tell
+}
+
+// StopBy calls a function if the call is to be stopped because it does not stop to change what git runs
+// programs by. A nil Watch never calls it.
+func (w *Watch) StopBy(stop func()) {
+	if w == nil || w.alive == nil {
+		return
+	}
+	w.guard.mu.Lock()
+	defer w.guard.mu.Unlock()
+	w.alive.stop = stop
+}
