@@ -25,6 +25,8 @@ const (
 	// grace is how long a file may be empty, which a program may be about to write, and a repository
 	// that the call makes may have what git completes a moment later.
 	grace = 40 * time.Millisecond
+	// breath bounds the pause between two comparisons by events, which is as long as a comparison.
+	breath = 10 * time.Millisecond
 	// maxRestores bounds how often something is put back while a call is alive. Then it is stopped:
 	// a command that writes it again and again wins some of the time.
 	maxRestores = 20
@@ -77,7 +79,8 @@ type lookout struct {
 	*Watch
 	subscription *subscription // nil if changes are polled
 	timer        *time.Timer
-	cost         time.Duration // of the last comparison
+	cost         time.Duration // of the last comparison, which ended at compared
+	compared     time.Time
 	// left are the paths that the last comparison has left as they are, since when.
 	left map[string]time.Time
 }
@@ -117,7 +120,7 @@ func (l *lookout) next() news {
 		case <-l.alive.poke:
 			l.report()
 		case <-ready:
-			if gap := min(4*l.cost, grace); gap > time.Millisecond { // a busy repository does not take all of a processor
+			if gap := min(l.cost, breath) - time.Since(l.compared); gap > 0 { // a busy repository does not take all of a processor
 				select {
 				case <-l.alive.end:
 					return stopped
@@ -135,17 +138,17 @@ func (l *lookout) compare(what news) {
 		return
 	}
 	start := time.Now()
-	defer func() { l.cost = time.Since(start) }()
+	defer func() { l.cost, l.compared = time.Since(start), time.Now() }()
 	for tries := 0; ; tries++ {
-		now, sure := l.compareOnce(what == folders)
+		places, sure := l.compareOnce(what == folders)
 		if !sure {
-			now, _ = l.compareOnce(true)
+			places, _ = l.compareOnce(true)
 		}
 		l.report()
-		if l.subscription == nil || now == nil {
+		if l.subscription == nil || places == nil {
 			return
 		}
-		added, err := l.subscription.watch(places(l.before, now))
+		added, err := l.subscription.watch(places)
 		if err != nil {
 			l.polls(err)
 		}
@@ -156,9 +159,9 @@ func (l *lookout) compare(what news) {
 	}
 }
 
-// compareOnce compares while the call is alive, and puts back. It returns what there is; nil if it could not
-// be read. It is not sure if repositories have to be searched for.
-func (l *lookout) compareOnce(search bool) (now *gitguard.Snapshot, sure bool) {
+// compareOnce compares while the call is alive, and puts back. It returns the places to watch; nil if what
+// there is could not be read. It is not sure if repositories have to be searched for.
+func (l *lookout) compareOnce(search bool) (watch map[string]*place, sure bool) {
 	g := l.guard
 	found := g.finder.find(l.workspace, g.hidden, !search)
 	g.mu.Lock()
@@ -168,7 +171,8 @@ func (l *lookout) compareOnce(search bool) (now *gitguard.Snapshot, sure bool) {
 		return nil, true
 	}
 	defer a.close()
-	if now, err = take(a, l.workspace, found, l.before, g.user); err != nil {
+	now, err := take(a, l.workspace, found, l.before, g.user)
+	if err != nil {
 		return nil, true
 	}
 	sure = true
@@ -197,7 +201,7 @@ func (l *lookout) compareOnce(search bool) (now *gitguard.Snapshot, sure bool) {
 	if len(fixes) > 0 {
 		g.restore(a, l.Watch, fixes)
 	}
-	return now, sure
+	return places(l.before, now), sure
 }
 
 // isApproved reports whether a person has approved what a call writes that is not compared yet. mu is
@@ -220,24 +224,27 @@ func leadsNowhere(path, target string) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// restore puts back while the call is alive, and counts it for each call that may have been the
-// one. mu is locked.
+// restore puts back while the call is alive. mu is locked.
 func (g *Guard) restore(a *access, w *Watch, fixes []gitguard.Fix) {
 	failed := g.apply(a, w, fixes)
+	w.alive.count(fixes, failed)
+	g.share(w, fixes)
+}
+
+// share counts what was put back for all other calls that may have been the one. mu is locked.
+func (g *Guard) share(w *Watch, fixes []gitguard.Fix) {
 	for _, o := range g.open {
-		mine := fixes
-		if o != w {
-			mine = slices.DeleteFunc(slices.Clone(fixes), func(f gitguard.Fix) bool { return !o.before.Holds(f.Path) })
-		}
-		if o.alive == nil || len(mine) == 0 {
+		if o == w || o.alive == nil {
 			continue
 		}
-		o.alive.count(mine, failed)
-		if o != w {
-			select {
-			case o.alive.poke <- struct{}{}:
-			default:
-			}
+		mine := slices.DeleteFunc(slices.Clone(fixes), func(f gitguard.Fix) bool { return !o.before.Holds(f.Path) })
+		if len(mine) == 0 {
+			continue
+		}
+		o.alive.count(mine, nil)
+		select {
+		case o.alive.poke <- struct{}{}:
+		default:
 		}
 	}
 }

@@ -159,7 +159,14 @@ func (g *Guard) snapshot(w *Watch, f found, before *gitguard.Snapshot) (*gitguar
 }
 
 // Holds reports whether a path, absolute and without links, is compared.
-func (w *Watch) Holds(path string) bool { return w != nil && w.before.Holds(path) }
+func (w *Watch) Holds(path string) bool {
+	if w == nil {
+		return false
+	}
+	w.guard.mu.Lock() // an approval in another call changes what was before
+	defer w.guard.mu.Unlock()
+	return w.before.Holds(path)
+}
 
 // Accept leaves a path as the call has written it: a person has approved that.
 func (w *Watch) Accept(path string) {
@@ -241,6 +248,7 @@ func (g *Guard) putBack(w *Watch, f found) (string, error) {
 	var failed []string
 	if len(fixes) > 0 {
 		failed = g.apply(a, w, fixes)
+		g.share(w, fixes)
 	}
 	return w.text(fixes, failed), nil
 }
@@ -257,15 +265,25 @@ func (w *Watch) text(fixes []gitguard.Fix, failed []string) string {
 // apply keeps what fixes replace, and puts back. It returns the names of what cannot be put back. mu is
 // locked.
 func (g *Guard) apply(a *access, w *Watch, fixes []gitguard.Fix) (failed []string) {
-	place, err := g.keep(a, fixes)
-	if err != nil {
-		g.log.Error("what a call wrote into a repository is not kept", "error", err)
+	place := ""
+	keep := func() {
+		var err error
+		if place, err = g.keep(a, fixes); err != nil {
+			g.log.Error("what a call wrote into a repository is not kept", "error", err)
+		}
+	}
+	large := slices.ContainsFunc(fixes, func(f gitguard.Fix) bool { return f.Was.Digest != "" })
+	if large { // it is copied from where it is
+		keep()
 	}
 	for _, f := range fixes {
 		if err := a.apply(f); err != nil {
 			g.log.Error("a file of a repository cannot be put back", "path", f.Path, "error", err)
 			failed = append(failed, f.Names...)
 		}
+	}
+	if !large {
+		keep()
 	}
 	g.log.Warn("a call changed what git runs programs by; it is put back", "workspace", w.workspace, "kept", place, "changes", gitguard.Text(fixes))
 	return failed

@@ -43,10 +43,12 @@ func openRoom(t *testing.T, dir string) *room {
 		t.Fatal(err)
 	}
 	r := &room{t: t, ledger: l, dir: t.TempDir()}
+	repositories := guard.New(guard.Config{Dir: dir, Hidden: dir, Logger: log})
+	t.Cleanup(repositories.Close)
 	r.Commands = New(Config{
 		Dir: dir, Entries: ledger.NewEntries(l, 1<<20, log), Logger: log,
 		Commands: command.New(command.Config{Dir: filepath.Join(dir, "sandbox"), Data: dir, Mark: func() string { return "test" }, Logger: log}),
-		Guard:    guard.New(guard.Config{Dir: dir, Hidden: dir, Logger: log}), Places: places.New(trust.Open(dir), log), Open: workspace.Open,
+		Guard:    repositories, Places: places.New(trust.Open(dir), log), Open: workspace.Open,
 		KillFormer: func() error { r.former++; return nil },
 	})
 	return r
