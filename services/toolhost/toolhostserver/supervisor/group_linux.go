@@ -18,15 +18,21 @@ const groupPrefix = "harness-command-"
 // bounds nothing.
 type group struct {
 	members []member
-	memory  bool   // they bound memory, too
-	thread  string // the one that starts the command
+	memory  bool // they bound memory, too
 }
 
 // member is a control group. entry is the file by which something enters a group: threads in
-// version 1, processes in version 2. back is that of the group in which this process was.
+// version 1, processes in version 2. back is that of the group in which this process was, and open
+// is its descriptor, because a confined thread cannot open it any more.
 type member struct {
 	own, entry, back string
+	open             int
 }
+
+// itself is the thread that writes it, in version 2 its process. In version 1 a thread that moves
+// itself does not wait for the other processes of the machine, which takes milliseconds
+// (cgroup_procs_write_start).
+const itself = "0"
 
 // openGroup makes control groups that bound a command next to or below that of this process, and
 // enters them with this thread, so that what it starts is in them. It returns nil if none can
@@ -35,7 +41,7 @@ func openGroup(b *Bounds) *group {
 	if b == nil || without("control group") {
 		return nil
 	}
-	g := &group{thread: strconv.Itoa(unix.Gettid())}
+	g := &group{}
 	if !g.add("pids", map[string]uint64{"pids.max": b.most()}) {
 		return nil
 	}
@@ -56,9 +62,13 @@ func (g *group) add(controller string, limits map[string]uint64) bool {
 		if err := os.Mkdir(m.own, 0o755); err != nil {
 			continue
 		}
-		if m.limit(limits) && put(filepath.Join(m.own, m.entry), g.thread) == nil {
-			g.members = append(g.members, m)
-			return true
+		var err error
+		if m.open, err = unix.Open(m.back, unix.O_WRONLY|unix.O_CLOEXEC, 0); err == nil {
+			if m.limit(limits) && put(filepath.Join(m.own, m.entry), itself) == nil {
+				g.members = append(g.members, m)
+				return true
+			}
+			_ = unix.Close(m.open)
 		}
 		_ = unix.Rmdir(m.own)
 	}
@@ -80,7 +90,7 @@ func candidates(controller string) []member {
 		}
 		if slices.Contains(strings.Split(fields[1], ","), controller) { // version 1
 			now := filepath.Join("/sys/fs/cgroup", fields[1], fields[2])
-			all = append(all, member{filepath.Join(now, name), "tasks", filepath.Join(now, "tasks")})
+			all = append(all, member{own: filepath.Join(now, name), entry: "tasks", back: filepath.Join(now, "tasks")})
 		}
 		if fields[1] != "" {
 			continue
@@ -90,7 +100,7 @@ func candidates(controller string) []member {
 		for at := filepath.Join(root, fields[2]); strings.HasPrefix(at, root); at = filepath.Dir(at) {
 			enabled, _ := os.ReadFile(filepath.Join(at, "cgroup.subtree_control"))
 			if slices.Contains(strings.Fields(string(enabled)), controller) {
-				all = append(all, member{filepath.Join(at, name), "cgroup.procs", filepath.Join(root, fields[2], "cgroup.procs")})
+				all = append(all, member{own: filepath.Join(at, name), entry: "cgroup.procs", back: filepath.Join(root, fields[2], "cgroup.procs")})
 			}
 		}
 	}
@@ -117,13 +127,14 @@ func put(path, text string) error {
 	return err
 }
 
-// leave takes the thread that has started the command out of its groups.
+// leave takes this thread, which has entered them, out of its groups.
 func (g *group) leave() {
 	if g == nil {
 		return
 	}
 	for _, m := range g.members {
-		_ = put(m.back, g.thread)
+		_, _ = unix.Write(m.open, []byte(itself))
+		_ = unix.Close(m.open)
 	}
 }
 

@@ -70,7 +70,6 @@ func supervise(line string, report *os.File, announced bool) Exit {
 	set := &setup{plan: plan, begin: begin}
 	pid, err := startShell(line, set)
 	set.counted(pid)
-	set.group.leave()
 	defer set.group.remove()
 	if err != nil {
 		return Exit{Unconfined: set.failed, Error: err.Error()}
@@ -127,12 +126,12 @@ func startShell(line string, set *setup) (pid int, err error) {
 	started := make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
-		if pid, err = set.fork(line); err != nil {
-			close(started)
-			return
-		}
+		pid, err = set.fork(line)
+		set.group.leave()
 		close(started)
-		select {}
+		if err == nil {
+			select {}
+		}
 	}()
 	<-started
 	return pid, err
