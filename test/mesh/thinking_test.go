@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
@@ -58,7 +60,7 @@ func think(t *testing.T, m *meshtest.Mesh, s *modeltest.Server, id, workspace st
 		Agent: &harnessv1.AgentSpec{Model: "anthropic:claude-opus-5-5"},
 	}
 	for _, topic := range []harnessv1.HookTopic{harnessv1.HookTopic_HOOK_TOPIC_BEFORE_STEP, harnessv1.HookTopic_HOOK_TOPIC_BEFORE_TOOL_CALL} {
-		spec.Agent.Hooks = append(spec.Agent.Hooks, &harnessv1.Hook{Topic: topic, Command: "true"})
+		spec.Agent.Hooks = append(spec.Agent.Hooks, &harnessv1.Hook{Topic: topic, Command: "true", Timeout: durationpb.New(time.Minute)})
 	}
 	_, err := waittest.Retry(ctx, func(ctx context.Context) (*harnessv1.StartRunResponse, error) {
 		return m.Client().StartRun(ctx, &harnessv1.StartRunRequest{RunId: id, Spec: spec})
