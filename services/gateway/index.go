@@ -29,6 +29,7 @@ type Index struct {
 	deleted   map[runlog.Run]uint64
 	deletions []runlog.Run
 	tally     tally
+	usages    usages
 }
 
 // remembered is how many deletions an index remembers, which takes at most about half a
@@ -114,6 +115,7 @@ func (x *Index) Apply(e runlog.Entry) (c Change, changed bool) {
 		r.rest |= awaiting
 	}
 	x.tally.count(r, 1)
+	x.usages.set(r.number, step.GetSnapshot(), run.GetStatus())
 	c.After = x.rows.export(r)
 	return c, true
 }
@@ -173,6 +175,7 @@ func (x *Index) drop(r *row) Change {
 func (x *Index) remove(r *row) {
 	delete(x.ahead, r.number)
 	x.tally.count(r, -1)
+	x.usages.remove(r.number)
 	x.rows.remove(r)
 }
 

@@ -392,3 +392,49 @@ func TestIndexAfterLoss(t *testing.T) {
 		t.Error("the list has a run that is lost")
 	}
 }
+
+// TestUsageOfTheHoldersOfTokens: runs at work and stored bytes by caller, whatever happens to the runs.
+func TestUsageOfTheHoldersOfTokens(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var x Index
+		newest := map[runlog.Run]runlog.Entry{}
+		names := []string{"a", "b", "local", "anonymous", ""}
+		for i := range rapid.IntRange(0, 60).Draw(t, "steps") {
+			run := runlog.Run{Namespace: "n", ID: fmt.Sprintf("r%d", rapid.IntRange(0, 9).Draw(t, "run"))}
+			status := rapid.SampledFrom([]harnessv1.RunStatus{harnessv1.RunStatus_RUN_STATUS_RUNNING, harnessv1.RunStatus_RUN_STATUS_PARKED, harnessv1.RunStatus_RUN_STATUS_DONE}).Draw(t, "status")
+			e := stepOf(run, uint64(i+1), noon.Add(time.Duration(rapid.IntRange(0, 1).Draw(t, "created"))), rapid.SampledFrom([]string{"repair", "end"}).Draw(t, "to"), status)
+			s := e.Record.GetStep().GetSnapshot()
+			s.StartedBy, s.ConversationBytes = rapid.SampledFrom(names).Draw(t, "caller"), uint64(rapid.IntRange(0, 9).Draw(t, "bytes"))
+			if rapid.IntRange(0, 9).Draw(t, "gone") == 0 {
+				x.Gone(run, newest[run].Sequence)
+				delete(newest, run)
+				continue
+			}
+			x.Apply(e)
+			newest[run] = e
+		}
+		want := map[string]Usage{}
+		for _, e := range newest {
+			s := e.Record.GetStep().GetSnapshot()
+			u := want[s.GetStartedBy()]
+			u.Bytes += s.GetConversationBytes()
+			if RunOf(e, 1).GetStatus() == harnessv1.RunStatus_RUN_STATUS_RUNNING {
+				u.AtWork++
+			}
+			want[s.GetStartedBy()] = u
+		}
+		for _, name := range names {
+			expected := want[name]
+			if name != "a" && name != "b" {
+				expected = Usage{} // a person at the machine takes nothing
+			}
+			if got := x.Usage(name); got != expected {
+				t.Fatalf("%q: got %+v, want %+v", name, got, expected)
+			}
+		}
+		if len(x.usages.names) > 2 {
+			t.Fatalf("%d callers", len(x.usages.names))
+		}
+	})
+}

@@ -20,6 +20,7 @@ type Guard struct {
 	unnamed string // the name of callers without a token
 	limits  Limits
 	applies func(ctx context.Context, method string) bool // nil: to all calls
+	usage   Usage                                         // nil: not known
 }
 
 // NewGuard returns a guard; nil tokens admit every caller, as Local.
@@ -94,7 +95,10 @@ func (g *Guard) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServe
 	if err != nil {
 		return err
 	}
-	ctx, release := g.hold(ctx, admitted)
+	ctx, release, err := g.hold(ctx, admitted)
+	if err != nil {
+		return err
+	}
 	defer release()
 	err = next(srv, &guardedStream{ServerStream: stream, ctx: confined(ctx, admitted.caller), messages: g.messages(admitted.caller, info.FullMethod)})
 	if end := endOf(ctx); end != nil {
@@ -188,7 +192,10 @@ func (g *Guard) check(c Caller, method string, req any) error {
 	if err := checkRights(c, req); err != nil {
 		return err
 	}
-	return g.limits.check(c, req)
+	if err := g.limits.check(c, req); err != nil {
+		return err
+	}
+	return g.checkQuota(c, req)
 }
 
 func checkNamespace(c Caller, method string, req any) error {

@@ -29,10 +29,14 @@ func endOf(ctx context.Context) error {
 }
 
 // hold returns a context that ends within recheck after the line of a token is removed or
-// changed. release has to be called.
-func (g *Guard) hold(ctx context.Context, admitted entry) (held context.Context, release func()) {
+// changed. release has to be called. It refuses more than the token may hold at the same time.
+func (g *Guard) hold(ctx context.Context, admitted entry) (held context.Context, release func(), err error) {
 	if g.tokens == nil || g.tokens.file == nil {
-		return ctx, func() {}
+		return ctx, func() {}, nil
+	}
+	leave, err := g.tokens.holders.watch(admitted.caller)
+	if err != nil {
+		return nil, nil, err
 	}
 	held, cancel := context.WithCancelCause(ctx)
 	looked := make(chan struct{})
@@ -55,7 +59,8 @@ func (g *Guard) hold(ctx context.Context, admitted entry) (held context.Context,
 	return held, func() {
 		cancel(nil)
 		<-looked
-	}
+		leave()
+	}, nil
 }
 
 // confirm returns an error unless the file has the line of a token unchanged.

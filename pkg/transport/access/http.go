@@ -14,7 +14,11 @@ func (g *Guard) HTTP(next http.Handler, refuse func(http.ResponseWriter, error))
 			refuse(w, err)
 			return
 		}
-		ctx, release := g.hold(r.Context(), admitted)
+		ctx, release, err := g.hold(r.Context(), admitted)
+		if err != nil {
+			refuse(w, err)
+			return
+		}
 		defer release()
 		inner := r.WithContext(with(ctx, admitted.caller))
 		next.ServeHTTP(w, inner)

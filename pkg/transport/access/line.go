@@ -100,7 +100,7 @@ func (c *Caller) setNamespaces(value string) error {
 }
 
 // attributeNames lists the attributes for errors.
-const attributeNames = "name=, roots=, providers=, may=, tier= or entitlements="
+const attributeNames = "name=, roots=, providers=, may=, tier=, entitlements=, runs=, bytes=, starts= or watchers="
 
 // attributes sets each attribute of a line.
 var attributes = map[string]func(*Caller, string) error{
@@ -125,6 +125,11 @@ var attributes = map[string]func(*Caller, string) error{
 	},
 	"roots": (*Caller).setRoots,
 	"may":   (*Caller).setRights,
+
+	"runs":     setQuota(func(q *Quotas) *int { return &q.Runs }),
+	"bytes":    setQuota(func(q *Quotas) *int { return &q.Bytes }),
+	"starts":   setQuota(func(q *Quotas) *int { return &q.Starts }),
+	"watchers": setQuota(func(q *Quotas) *int { return &q.Watchers }),
 }
 
 func (c *Caller) setRoots(value string) error {

@@ -31,9 +31,10 @@ var tokenShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 
 // Tokens are the tokens of a file, or one key. It is safe for concurrent use.
 type Tokens struct {
-	file  *reread.Value[[]entry] // nil: only key
-	key   []entry
-	where string // which token a caller has to send, for errors
+	file    *reread.Value[[]entry] // nil: only key
+	key     []entry
+	holders holders
+	where   string // which token a caller has to send, for errors
 }
 
 // Key returns tokens of which there is one: a key that is valid for everything. where
@@ -70,8 +71,8 @@ func (t *Tokens) Unbounded() []int {
 }
 
 // Open reads a file of tokens, one a line: `TOKEN [NS,…|*] [name=N] [roots=DIR,…]
-// [providers=P,…] [may=RIGHT,…] [tier=T] [entitlements=E,…]`. An omitted item is not
-// bounded; the default of name is made from the token's digest. Empty lines and lines that
+// [providers=P,…] [may=RIGHT,…] [tier=T] [entitlements=E,…] [runs=N] [bytes=N] [starts=N] [watchers=N]`. An omitted item is not
+// bounded, but the quotas have defaults; that of name is made from the token's digest. Empty lines and lines that
 // begin with # are ignored. The file is read again when it changes; a change that cannot
 // be read is logged, and the previous tokens stay valid.
 func Open(path string, logger *slog.Logger) (*Tokens, error) {

@@ -1,6 +1,7 @@
 package frontdoor
 
 import (
+	"container/list"
 	"fmt"
 	"log/slog"
 	"net"
@@ -8,50 +9,71 @@ import (
 	"sync"
 )
 
-// Limit returns a listener that closes each connection of a peer beyond most at the same
-// time. A peer is a user of this machine at an address of loopback, whose sockets the kernel
-// names (Linux), and elsewhere an IPv4 address or the 64 bits of an IPv6 network. Connections
-// over loopback whose user is not known count together. The first refusal of a peer is logged,
-// until it has no connection.
-func Limit(listener net.Listener, most int, logger *slog.Logger) net.Listener {
-	return &limiter{Listener: listener, most: most, logger: logger, peers: map[origin]*peer{}}
+// Limits bound the connections at the same time.
+type Limits struct {
+	// Peer is for those of one peer.
+	Peer int
+	// Total is for all; 0 for no bound.
+	Total int
+	// Yield makes a connection without a call, as Proven tells, leave for a new one: the oldest of
+	// its peer, or of all. Otherwise the new one is closed.
+	Yield bool
 }
 
-type limiter struct {
+// Limited is a listener within Limits. A peer is a user of this machine at an address of loopback,
+// whose sockets the kernel names (Linux), and elsewhere an IPv4 address or the 64 bits of an IPv6
+// network. Connections over loopback whose user is not known count together. The first refusal of
+// a peer is logged, until it has no connection.
+type Limited struct {
 	net.Listener
-	most   int
+	limits Limits
 	logger *slog.Logger
 
 	mu    sync.Mutex
 	peers map[origin]*peer
+	// conns are the open ones by the address of their other end, and silent those without a call,
+	// oldest first.
+	conns  map[string]*peerConn
+	silent list.List
+	open   int
 }
 
 // peer counts the connections of a peer.
 type peer struct {
 	open    int
+	silent  list.List // those without a call, oldest first
 	refused bool
 }
 
-// Accept waits for the next connection that is within the limit.
-func (l *limiter) Accept() (net.Conn, error) {
+// Limit returns a listener within limits.
+func Limit(listener net.Listener, limits Limits, logger *slog.Logger) *Limited {
+	return &Limited{Listener: listener, limits: limits, logger: logger, peers: map[origin]*peer{}, conns: map[string]*peerConn{}}
+}
+
+// Accept waits for the next connection that is within the limits.
+func (l *Limited) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
 		from, known := originOf(conn)
-		switch {
-		case !known:
+		if !known {
 			return conn, nil
-		case l.enter(from):
-			return &peerConn{Conn: conn, leave: sync.OnceFunc(func() { l.leave(from) })}, nil
+		}
+		entered, leaves := l.enter(conn, from)
+		if leaves != nil {
+			_ = leaves.Close()
+		}
+		if entered != nil {
+			return entered, nil
 		}
 		_ = conn.Close()
 	}
 }
 
-// enter counts a connection, unless the peer has too many.
-func (l *limiter) enter(from origin) bool {
+// enter counts a connection, unless there are too many. leaves is to be closed for it.
+func (l *Limited) enter(conn net.Conn, from origin) (entered, leaves *peerConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.peers[from]
@@ -59,24 +81,88 @@ func (l *limiter) enter(from origin) bool {
 		p = &peer{}
 		l.peers[from] = p
 	}
-	if p.open < l.most {
-		p.open++
-		return true
+	fullPeer, full := p.open >= l.limits.Peer, l.limits.Total > 0 && l.open >= l.limits.Total
+	if fullPeer || full {
+		if leaves = l.oldest(p, fullPeer); leaves == nil {
+			l.refused(p, from, fullPeer)
+			return nil, nil
+		}
 	}
-	if !p.refused {
-		p.refused = true
-		l.logger.Warn("connections of a peer are refused: it has as many as --peer-connections permits", "peer", from.String(), "connections", p.open)
+	p.open++
+	l.open++
+	entered = &peerConn{Conn: conn, limited: l, from: from, name: conn.RemoteAddr().String()}
+	l.conns[entered.name] = entered
+	if l.limits.Yield {
+		entered.ofAll, entered.ofPeer = l.silent.PushBack(entered), p.silent.PushBack(entered)
 	}
-	return false
+	return entered, leaves
 }
 
-func (l *limiter) leave(from origin) {
+// oldest returns the oldest connection without a call, of a peer or of all; nil for none.
+func (l *Limited) oldest(p *peer, ofPeer bool) *peerConn {
+	first := l.silent.Front()
+	if ofPeer {
+		first = p.silent.Front()
+	}
+	if first == nil {
+		return nil
+	}
+	conn, _ := first.Value.(*peerConn)
+	return conn
+}
+
+// refused logs the first refusal of a peer.
+func (l *Limited) refused(p *peer, from origin, fullPeer bool) {
+	switch {
+	case p.refused:
+	case fullPeer:
+		l.logger.Warn("connections of a peer are refused: it has as many as --peer-connections permits", "peer", from.String(), "connections", p.open)
+	default:
+		l.logger.Warn("connections are refused: there are as many as this process has room for", "peer", from.String(), "connections", l.open)
+	}
+	p.refused = true
+	if p.open == 0 {
+		delete(l.peers, from)
+	}
+}
+
+// Proven tells that a call was admitted on the connection from an address: it no longer leaves for
+// another one.
+func (l *Limited) Proven(address string) {
+	if !l.limits.Yield {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p := l.peers[from]; p.open > 1 {
-		p.open--
-	} else {
-		delete(l.peers, from)
+	if conn := l.conns[address]; conn != nil {
+		l.speaks(conn)
+	}
+}
+
+// speaks takes a connection from those without a call.
+func (l *Limited) speaks(conn *peerConn) {
+	if conn.ofAll == nil {
+		return
+	}
+	l.silent.Remove(conn.ofAll)
+	l.peers[conn.from].silent.Remove(conn.ofPeer)
+	conn.ofAll, conn.ofPeer = nil, nil
+}
+
+// remove counts a connection no longer, once. l.mu is locked.
+func (l *Limited) remove(conn *peerConn) {
+	if conn.removed {
+		return
+	}
+	conn.removed = true
+	l.speaks(conn)
+	if l.conns[conn.name] == conn {
+		delete(l.conns, conn.name)
+	}
+	l.open--
+	p := l.peers[conn.from]
+	if p.open--; p.open == 0 {
+		delete(l.peers, conn.from)
 	}
 }
 
@@ -137,12 +223,19 @@ func peerOf(address net.Addr) (netip.Prefix, bool) {
 // peerConn is a connection of a peer.
 type peerConn struct {
 	net.Conn
-	leave func()
+	limited *Limited
+	from    origin
+	name    string // the address of its other end
+	removed bool
+	// ofAll and ofPeer are its places among those without a call; nil: it has had one.
+	ofAll, ofPeer *list.Element
 }
 
 // Close closes the connection, which counts no longer.
 func (c *peerConn) Close() error {
-	defer c.leave()
+	c.limited.mu.Lock()
+	c.limited.remove(c)
+	c.limited.mu.Unlock()
 	return c.Conn.Close()
 }
 

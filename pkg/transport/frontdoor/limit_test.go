@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/transport/frontdoor"
 )
@@ -39,7 +40,7 @@ func (arrivals) Addr() net.Addr { return &net.TCPAddr{} }
 func TestConnectionsOfAPeerAreBounded(t *testing.T) {
 	var log bytes.Buffer
 	in := make(arrivals, 100)
-	limited := frontdoor.Limit(in, 2, slog.New(slog.NewTextHandler(&log, nil)))
+	limited := frontdoor.Limit(in, frontdoor.Limits{Peer: 2}, slog.New(slog.NewTextHandler(&log, nil)))
 	// arrive returns the other end of a connection.
 	arrive := func(ip string) net.Conn {
 		here, there := net.Pipe()
@@ -98,4 +99,74 @@ func TestConnectionsOfAPeerAreBounded(t *testing.T) {
 	if strings.Count(log.String(), "10.0.0.1/32") != 1 || strings.Count(log.String(), "2001:db8:0:1::/64") != 1 {
 		t.Errorf("log:\n%s", &log)
 	}
+}
+
+// TestConnectionsWithoutACallLeaveFirst: for a new one of the same peer, and, where all places are
+// taken, of any. Those with a call stay, and then a new one is refused.
+func TestConnectionsWithoutACallLeaveFirst(t *testing.T) {
+	t.Parallel()
+	in := make(arrivals, 100)
+	limited := frontdoor.Limit(in, frontdoor.Limits{Peer: 3, Total: 4, Yield: true}, slog.New(slog.DiscardHandler))
+	port := 0
+	arrive := func(ip string) (here net.Conn, address string) {
+		here, there := net.Pipe()
+		port++
+		at := &net.TCPAddr{IP: net.ParseIP(ip), Port: port}
+		in <- from{there, at}
+		return here, at.String()
+	}
+	accept := func() net.Conn {
+		t.Helper()
+		conn, err := limited.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+	closed := func(conn net.Conn) bool {
+		_ = conn.SetReadDeadline(time.Now().Add(time.Millisecond))
+		_, err := conn.Read(make([]byte, 1))
+		return errors.Is(err, io.EOF)
+	}
+	check := func(what string, conn net.Conn, want bool) {
+		t.Helper()
+		if got := closed(conn); got != want {
+			t.Errorf("%s: closed is %v", what, got)
+		}
+	}
+	first, _ := arrive("10.0.0.1")
+	second, secondAt := arrive("10.0.0.1")
+	third, _ := arrive("10.0.0.1")
+	for range 3 {
+		accept()
+	}
+	limited.Proven(secondAt)
+	limited.Proven(secondAt)
+	limited.Proven("10.0.0.9:1") // not known
+	fourth, fourthAt := arrive("10.0.0.1")
+	accept()
+	check("the oldest without a call", first, true)
+	check("one with a call", second, false)
+	limited.Proven(fourthAt)
+	fifth, fifthAt := arrive("10.0.0.1")
+	fifthConn := accept()
+	check("the oldest without a call", third, true)
+	limited.Proven(fifthAt)
+	refused, _ := arrive("10.0.0.1")
+	other, _ := arrive("10.0.0.2") // the last place of all
+	accept()
+	check("one of a peer whose connections all have calls", refused, true)
+	newest, newestAt := arrive("10.0.0.3")
+	accept()
+	check("the oldest of all without a call", other, true)
+	limited.Proven(newestAt)
+	if err := fifthConn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	after, _ := arrive("10.0.0.4")
+	accept()
+	for name, conn := range map[string]net.Conn{"second": second, "fourth": fourth, "newest": newest, "after": after} {
+		check(name, conn, false)
+	}
+	check("fifth", fifth, true)
 }

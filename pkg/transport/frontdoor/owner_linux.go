@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 
 	"golang.org/x/sys/unix"
@@ -75,4 +76,14 @@ func ownerRequest(local, remote netip.AddrPort) []byte {
 		id[i] = anyCookie
 	}
 	return r
+}
+
+// Room returns how many connections this process can have next to its other files: three quarters
+// of its descriptors; 0 if that is not known.
+func Room() int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 0
+	}
+	return int(min(limit.Cur, math.MaxInt32) / 4 * 3)
 }

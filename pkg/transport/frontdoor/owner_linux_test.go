@@ -89,7 +89,7 @@ func TestSystemAnotherUserTakesNoPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	limited := Limit(inner, most, slog.New(slog.NewTextHandler(&log, nil)))
+	limited := Limit(inner, Limits{Peer: most}, slog.New(slog.NewTextHandler(&log, nil)))
 	accepted := make(chan net.Conn, flood)
 	ended := make(chan struct{})
 	go func() {

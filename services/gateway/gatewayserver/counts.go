@@ -12,3 +12,11 @@ func (s *Server) Counts() []gateway.Count {
 	}
 	return s.runs.index.Counts()
 }
+
+// Usage returns what the runs use that a caller has started; known is false while the list of runs
+// is incomplete.
+func (s *Server) Usage(caller string) (usage gateway.Usage, known bool) {
+	s.runs.mu.RLock()
+	defer s.runs.mu.RUnlock()
+	return s.runs.index.Usage(caller), s.runs.complete
+}

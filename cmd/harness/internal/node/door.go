@@ -4,12 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
-	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
@@ -33,12 +34,12 @@ const (
 
 // openDoor serves gRPC and HTTP on the gateway's port, with TLS if configured, for callers
 // with a token or the key, and for the callers of roles that processes of the mesh admit.
-func (n *Node) openDoor(listener net.Listener, roles *roledoor.Door, clients tlsfiles.Clients) *roleServer {
+func (n *Node) openDoor(listener *frontdoor.Limited, roles *roledoor.Door, clients tlsfiles.Clients) *roleServer {
 	guard := access.NewGuard(n.keys.network)
 	if n.keys.network == nil && !onLoopback(n.cfg.Listen) {
 		guard = access.OpenGuard()
 	}
-	guard = guard.Within(n.limits())
+	guard = guard.Within(n.limits()).Counting(func(name string) (atWork int, bytes uint64) { return n.usage(name) })
 	// Other calls of roles need a token as those of the gateway do.
 	admission := guard.Only(func(ctx context.Context, method string) bool { return !roles.Takes(ctx, method) })
 	n.recordKeyFile(listener.Addr().String(), n.keys.noted)
@@ -49,11 +50,11 @@ func (n *Node) openDoor(listener net.Listener, roles *roledoor.Door, clients tls
 	door := frontdoor.New(listener, cfg, n.cfg.Logger)
 	options := slices.Concat(admission.ServerOptions(), roles.GatewayOptions(), n.telemetry.ServerOptions(), n.connectionOptions(), []grpc.ServerOption{
 		grpc.Creds(tlsfiles.Accepted()), grpc.MaxRecvMsgSize(maxRequest), grpc.MaxConcurrentStreams(maxStreams),
-	})
+	}, provenCalls(listener.Proven))
 	s := newRoleServer(n.cfg.Logger, n.instance, n.observed.metrics, options...)
 	client := harnessv1.NewGatewayServiceClient(guard.Confine(n.local.conn))
 	web := &http.Server{
-		Handler:           n.observed.metrics.HTTP(n.facade(client, guard)),
+		Handler:           n.observed.metrics.HTTP(n.facade(client, guard, listener.Proven)),
 		ReadHeaderTimeout: httpHeaderTime, ReadTimeout: httpReadTime, IdleTimeout: min(httpIdleTime, n.cfg.IdleTimeout), MaxHeaderBytes: httpHeaderSize,
 		ErrorLog: slog.NewLogLogger(n.cfg.Logger.Handler(), slog.LevelDebug),
 	}
@@ -73,4 +74,24 @@ func (n *Node) openDoor(listener net.Listener, roles *roledoor.Door, clients tls
 		return nil
 	})
 	return s
+}
+
+// provenCalls are the options of a server, after those that admit calls, with which it tells of each
+// admitted one but those of health, which need no token.
+func provenCalls(proven func(address string)) []grpc.ServerOption {
+	tell := func(ctx context.Context, method string) {
+		if p, known := peer.FromContext(ctx); known && p.Addr != nil && !strings.HasPrefix(method, "/grpc.health.v1.") {
+			proven(p.Addr.String())
+		}
+	}
+	return []grpc.ServerOption{
+		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+			tell(ctx, info.FullMethod)
+			return next(ctx, req)
+		}),
+		grpc.ChainStreamInterceptor(func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+			tell(stream.Context(), info.FullMethod)
+			return next(srv, stream)
+		}),
+	}
 }

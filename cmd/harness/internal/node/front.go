@@ -61,7 +61,8 @@ func (n *Node) openFront(ctx context.Context) error {
 		return fmt.Errorf("--listen: %w", err)
 	}
 	n.unserved = append(n.unserved, listener)
-	listener = frontdoor.Limit(listener, n.cfg.PeerConnections, n.cfg.Logger)
+	limits := frontdoor.Limits{Peer: n.cfg.PeerConnections, Total: frontdoor.Room(), Yield: n.serves(workflow.Gateway)}
+	limited := frontdoor.Limit(listener, limits, n.cfg.Logger)
 	at, err := n.advertised(listener.Addr().String())
 	if err != nil {
 		return err
@@ -72,9 +73,9 @@ func (n *Node) openFront(ctx context.Context) error {
 		if plan.certificates {
 			clients = tlsfiles.KnownClient
 		}
-		n.front.server = n.openDoor(listener, roles, clients)
+		n.front.server = n.openDoor(limited, roles, clients)
 	} else {
-		n.front.server = n.openRoles(listener, roles)
+		n.front.server = n.openRoles(limited, roles)
 	}
 	n.local.all = append(n.local.all, n.front.server)
 	return nil

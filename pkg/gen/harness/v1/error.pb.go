@@ -80,6 +80,9 @@ const (
 	// An approval names the digest of another preview than the one of the call.
 	// FAILED_PRECONDITION; metadata: call_id, digest (the present one).
 	ErrorReason_ERROR_REASON_CALL_CHANGED ErrorReason = 23
+	// A quota of the token does not suffice. RESOURCE_EXHAUSTED; metadata: quota (the attribute of
+	// the token's line), limit.
+	ErrorReason_ERROR_REASON_QUOTA_EXCEEDED ErrorReason = 24
 )
 
 // Enum value maps for ErrorReason.
@@ -109,6 +112,7 @@ var (
 		21: "ERROR_REASON_TOKEN_UNKNOWN",
 		22: "ERROR_REASON_NAMESPACE_FORBIDDEN",
 		23: "ERROR_REASON_CALL_CHANGED",
+		24: "ERROR_REASON_QUOTA_EXCEEDED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":           0,
@@ -135,6 +139,7 @@ var (
 		"ERROR_REASON_TOKEN_UNKNOWN":         21,
 		"ERROR_REASON_NAMESPACE_FORBIDDEN":   22,
 		"ERROR_REASON_CALL_CHANGED":          23,
+		"ERROR_REASON_QUOTA_EXCEEDED":        24,
 	}
 )
 
@@ -170,7 +175,7 @@ var File_harness_v1_error_proto protoreflect.FileDescriptor
 const file_harness_v1_error_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/error.proto\x12\n" +
-	"harness.v1*\x87\x06\n" +
+	"harness.v1*\xa8\x06\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_FIELD\x10\x01\x12\x1e\n" +
@@ -196,7 +201,8 @@ const file_harness_v1_error_proto_rawDesc = "" +
 	"\x1aERROR_REASON_TOKEN_MISSING\x10\x14\x12\x1e\n" +
 	"\x1aERROR_REASON_TOKEN_UNKNOWN\x10\x15\x12$\n" +
 	" ERROR_REASON_NAMESPACE_FORBIDDEN\x10\x16\x12\x1d\n" +
-	"\x19ERROR_REASON_CALL_CHANGED\x10\x17BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\x19ERROR_REASON_CALL_CHANGED\x10\x17\x12\x1f\n" +
+	"\x1bERROR_REASON_QUOTA_EXCEEDED\x10\x18BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_error_proto_rawDescOnce sync.Once

@@ -82,6 +82,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """An approval names the digest of another preview than the one of the call.
     FAILED_PRECONDITION; metadata: call_id, digest (the present one).
     """
+    ERROR_REASON_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 24
+    """A quota of the token does not suffice. RESOURCE_EXHAUSTED; metadata: quota (the attribute of
+    the token's line), limit.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """ErrorReason says precisely why a call was refused. It travels as the reason
@@ -147,5 +151,9 @@ ERROR_REASON_NAMESPACE_FORBIDDEN: ErrorReason.ValueType  # 22
 ERROR_REASON_CALL_CHANGED: ErrorReason.ValueType  # 23
 """An approval names the digest of another preview than the one of the call.
 FAILED_PRECONDITION; metadata: call_id, digest (the present one).
+"""
+ERROR_REASON_QUOTA_EXCEEDED: ErrorReason.ValueType  # 24
+"""A quota of the token does not suffice. RESOURCE_EXHAUSTED; metadata: quota (the attribute of
+the token's line), limit.
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015
