@@ -22,6 +22,12 @@ func (d *decision) drain(batch *harnessv1.InboxBatch) error {
 			continue // sent twice; the first one had its effect
 		}
 		d.item, d.caller, d.noApprovals = item.GetId(), item.GetCaller(), item.GetNoApprovals()
+		if input.Forged(item) {
+			// Neither its caller nor its id counts: an input of the gateway may have the id.
+			runstate.PassInbox(d.s, item.GetSequence())
+			d.Emit(event.InputRejected(item.GetId(), input.Kind(item), input.ForgedText, ""))
+			continue
+		}
 		kind, refusal, err := d.apply(item)
 		if err != nil {
 			return err

@@ -52,6 +52,7 @@ var breakages = []struct{ overlay, check, old, new, want string }{
 	{"prod", "volumes", "        - mountPath: /tls\n          name: tls\n          readOnly: true\n", "", "has the volume tls and mounts it nowhere"},
 
 	{"prod", "secrets", "secretName: tls-repair", "secretName: tls-turn", "repair has the secret tls-turn"},
+	{"prod", "secrets", "name: provider-keys", "name: input-key", "inference has the secret input-key"},
 	{"prod", "secrets", "name: nats-compaction", "name: provider-keys", "compaction has the secret provider-keys"},
 	{"prod", "secrets", "          items:\n          - key: ca.crt\n            path: ca.crt\n          secretName: tls-nats", "          secretName: tls-nats", "provision has the secret tls-nats"},
 	{"dev", "secrets", "- configMapRef:\n            name: harness-", "- configMapRef:\n            name: harnes-", "which is not there"},

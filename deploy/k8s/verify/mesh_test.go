@@ -197,6 +197,8 @@ func (m *mesh) secret(name string) map[string]string {
 			fmt.Fprintf(&text, "PASSWORD_%s: %q\n", strings.ToUpper(user), password(user))
 		}
 		return map[string]string{"passwords.conf": text.String()}
+	case name == "input-key":
+		return map[string]string{"keys": "0123456789abcdef0123456789abcdef\n"}
 	case name == "gateway-tokens":
 		return map[string]string{"tokens": token + " default\n"}
 	}

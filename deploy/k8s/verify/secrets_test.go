@@ -15,7 +15,9 @@ func checkSecrets(r *rendering) (found []string) {
 		case "turn", "inference":
 			allowed = append(allowed, "provider-keys")
 		case "gateway":
-			allowed = append(allowed, "gateway-tokens")
+			allowed = append(allowed, "gateway-tokens", "input-key")
+		case "repair":
+			allowed = append(allowed, "input-key")
 		case "nats":
 			allowed = []string{"tls-nats", "nats-passwords"}
 		case "provision":

@@ -33,6 +33,9 @@ func (l *Log) Announce(role string, aliases []string, presence func() *harnessv1
 	}
 	listen := func(subject string, always bool) error {
 		sub, err := l.nc.Subscribe(subject, func(m *nats.Msg) {
+			if !toInbox(m) {
+				return
+			}
 			p := presence()
 			if !p.GetReady() && !always {
 				return

@@ -237,7 +237,7 @@ func (l *Log) AppendInbox(ctx context.Context, run runlog.Run, item *harnessv1.I
 			// item, the fence refuses the write.
 		}
 		item := proto.CloneOf(item)
-		item.PrevSequence, item.Sequence = last, 0
+		item.PrevSequence, item.Sequence, item.Unsealed = last, 0, false
 		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(item)
 		if err != nil {
 			return 0, false, fmt.Errorf("encode input: %w", err)
@@ -245,10 +245,12 @@ func (l *Log) AppendInbox(ctx context.Context, run runlog.Run, item *harnessv1.I
 		if len(data) > runlog.MaxRecord {
 			return 0, false, fmt.Errorf("input of %d bytes exceeds the limit of %d: %w", len(data), runlog.MaxRecord, runlog.ErrTooLarge)
 		}
-		ack, err := l.publish(ctx, &nats.Msg{Subject: subject, Data: data, Header: nats.Header{
+		msg := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{
 			jetstream.ExpectedLastSubjSeqHeader:     {strconv.FormatUint(last, 10)},
 			jetstream.ExpectedLastSubjSeqSubjHeader: {subject},
-		}})
+		}}
+		l.sealInput(run, msg)
+		ack, err := l.publish(ctx, msg)
 		if err == nil {
 			l.saw(l.partition(run), ack.Sequence, subject, data)
 			return ack.Sequence, false, nil

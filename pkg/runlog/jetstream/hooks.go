@@ -116,7 +116,7 @@ func (s *hookServer) close() {
 
 func (s *hookServer) take(ctx context.Context, m *nats.Msg) {
 	req := &harnessv1.HookRequest{}
-	if proto.Unmarshal(m.Data, req) != nil {
+	if proto.Unmarshal(m.Data, req) != nil || !toInbox(m) {
 		return // the caller does not expect an answer
 	}
 	s.mu.Lock()

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/nats-io/nats.go"
 )
 
 // inboxes begins the subjects on which a user receives answers: inboxes.USER.>, so that the
@@ -16,6 +18,13 @@ const inboxes = "_INBOX."
 
 // ownInbox matches the names of users that are one token of a subject.
 var ownInbox = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) })
+
+// toInbox reports whether the answer to a request goes to an inbox. The server lets a client that
+// receives a request publish to the subject that the request names, whatever it is: without this, a
+// client without permissions would have a role write into a run for it.
+func toInbox(m *nats.Msg) bool {
+	return strings.HasPrefix(m.Reply, inboxes) || strings.HasPrefix(m.Reply, "_R_.") // of a request from another account
+}
 
 // inboxPrefix returns the prefix of the subjects on which a connection receives answers;
 // empty, which is that of every client, without a user, and for a name of a user that is no

@@ -1,6 +1,7 @@
 package jetstream
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/runlogtest"
 )
@@ -85,6 +87,51 @@ func TestUsersReceiveAnswersInTheirInbox(t *testing.T) {
 			t.Errorf("%s: %s", inbox, first)
 		}
 		nc.Close()
+	}
+}
+
+// TestAnswersGoToInboxes only: a request that names another subject has none, so nothing is stored there.
+func TestAnswersGoToInboxes(t *testing.T) {
+	t.Parallel()
+	l := open(t, start(t, EmbeddedConfig{}), Config{}, Layout{})
+	run := runlog.Run{Namespace: "default", ID: "r"}
+	asked := make(chan struct{}, 100)
+	stop, err := l.Announce("turn", nil, func() *harnessv1.Presence { asked <- struct{}{}; return &harnessv1.Presence{Ready: true, Role: "turn"} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	testify, err := l.Testify("turn", func(runlog.Run, uint64, uint64) bool { asked <- struct{}{}; return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer testify()
+	hooks, err := l.ServeHooks(run, func(context.Context, *harnessv1.HookRequest) (*harnessv1.HookAnswer, error) {
+		asked <- struct{}{}
+		return &harnessv1.HookAnswer{}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hooks()
+	requests := map[string]string{hereSubject: "", whereSubject + "turn": "", workSubject + "turn.default.r": "1 1", runlog.HookSubject(run): ""}
+	for subject, data := range requests {
+		for _, reply := range []string{runlog.InboxSubject(0, run), "$JS.API.STREAM.PURGE.RUNS_0", "_INBOXES.x", ""} {
+			if err := l.nc.PublishMsg(&nats.Msg{Subject: subject, Reply: reply, Data: []byte(data)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for subject, data := range requests { // each in the order of its subscription
+		if _, err := l.nc.RequestWithContext(t.Context(), subject, []byte(data)); err != nil {
+			t.Errorf("%s: %v", subject, err)
+		}
+	}
+	if n := len(asked); n != len(requests) {
+		t.Errorf("%d requests are answered and not %d", n, len(requests))
+	}
+	if last, err := l.LastInbox(t.Context(), run); err != nil || last != 0 {
+		t.Errorf("an answer is stored at %d, %v", last, err)
 	}
 }
 

@@ -47,6 +47,8 @@ type Config struct {
 	Credentials string
 	// TLS files for a server that speaks TLS.
 	TLS TLSFiles
+	// Seal seals the inputs that are stored, and checks those that are read. Nil: neither.
+	Seal Sealer
 	// Options are additional options of the connection.
 	Options []nats.Option
 	// Logger; nil discards.
@@ -78,6 +80,7 @@ type Log struct {
 	stalls     stalls
 	renew      func() // restarts an embedded server that cannot write; nil without one
 	counts     counters
+	seal       Sealer // nil without one
 
 	mu          sync.Mutex
 	loss        chan struct{} // closed with the next loss; nil before the first call of Lost
@@ -135,6 +138,7 @@ func connect(ctx context.Context, cfg Config) (*Log, error) {
 		cache:       newCache(cfg.CacheBytes),
 		logger:      cfg.Logger,
 		url:         Redacted(cfg.URL),
+		seal:        cfg.Seal,
 		denied:      denial{noted: make(chan struct{})},
 		closed:      make(chan struct{}),
 		onReconnect: map[int]func(){},

@@ -436,6 +436,7 @@ func (l *Log) walkInbox(ctx context.Context, run runlog.Run, after, upTo uint64,
 			// cursor moves past it.
 			item = &harnessv1.InboxItem{Id: "unreadable-" + strconv.FormatUint(sequence, 10)}
 		}
+		item.Unsealed = l.unsealed(run, m, item.GetPrevSequence())
 		// The fence, which the server has checked, links to the item before, also for
 		// an item that cannot be decoded.
 		if prev, err := strconv.ParseUint(m.Header.Get(jetstream.ExpectedLastSubjSeqHeader), 10, 64); err == nil {

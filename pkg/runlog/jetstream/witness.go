@@ -47,6 +47,9 @@ func (l *Log) Testify(executor string, had func(run runlog.Run, sequence, delive
 	sub, err := l.nc.Subscribe(prefix+"*.*", func(m *nats.Msg) {
 		namespace, id, _ := strings.Cut(strings.TrimPrefix(m.Subject, prefix), ".")
 		var sequence, delivery uint64
+		if !toInbox(m) {
+			return
+		}
 		if _, err := fmt.Sscan(string(m.Data), &sequence, &delivery); err != nil || !had(runlog.Run{Namespace: namespace, ID: id}, sequence, delivery) {
 			return
 		}

@@ -3,6 +3,7 @@ package gatewayserver
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -273,8 +274,8 @@ func (s *Server) waiting(ctx context.Context, run runlog.Run, after, upTo uint64
 		if len(page) == 0 {
 			break
 		}
-		items = append(items, page...)
 		after = page[len(page)-1].GetSequence()
+		items = append(items, slices.DeleteFunc(page, input.Forged)...)
 	}
 	return items, nil
 }

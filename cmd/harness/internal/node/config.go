@@ -49,6 +49,10 @@ type Config struct {
 	// KeyFile is the file of the gateway's key, which is made if it does not exist; empty
 	// means gateway.key in Data.
 	KeyFile string
+	// InputKey is a file with the keys of the seals of inputs, for a gateway and repair on an
+	// external server; empty means the key that follows from the key of the mesh, if
+	// there is one.
+	InputKey string
 	// OpenLoopback: the local socket, and a gateway and roles on loopback, require no key.
 	OpenLoopback bool
 	// Confined overrides whether the commands of a tool host in this process are confined,

@@ -96,19 +96,44 @@ type meshKey struct {
 
 	mu       sync.Mutex
 	key      string // empty: not found yet
+	required bool   // of callers of this process
 	reported bool
 }
 
 func (k *meshKey) set(key string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.key = key
+	k.key, k.required = key, true
+}
+
+// demanded returns the key if this process requires it of its callers, else nothing.
+func (k *meshKey) demanded() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.required {
+		return ""
+	}
+	return k.key
+}
+
+// current returns the key; empty without one.
+func (k *meshKey) current() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.find()
 }
 
 // token returns what admits to a process; empty without a key.
 func (k *meshKey) token(p *harnessv1.Presence) string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	key := k.current()
+	if key == "" {
+		return ""
+	}
+	return roledoor.Token(key, p.GetInstance(), p.GetStartTime().AsTime())
+}
+
+// find returns the key, and reads its file until it is there.
+func (k *meshKey) find() string {
 	if k.key == "" && k.file != "" {
 		key, err := localkey.Read(k.file)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !k.reported {
@@ -117,10 +142,7 @@ func (k *meshKey) token(p *harnessv1.Presence) string {
 		}
 		k.key = key
 	}
-	if k.key == "" {
-		return ""
-	}
-	return roledoor.Token(k.key, p.GetInstance(), p.GetStartTime().AsTime())
+	return k.key
 }
 
 // serverCheck returns the check of a server's certificate for a role.

@@ -152,6 +152,7 @@ func (n *Node) start(ctx context.Context) error {
 	default:
 	}
 	n.warnOfOpenBus(ctx)
+	n.warnOfUnsealedInputs(ctx)
 	if n.lock == nil {
 		return nil
 	}
@@ -184,12 +185,15 @@ func (n *Node) openLog(ctx context.Context) error {
 	}
 	if n.cfg.NATS != "" {
 		cfg.URL, cfg.Credentials, cfg.TLS = n.cfg.NATS, n.cfg.Credentials, n.cfg.NATSFiles
+		var err error
+		if cfg.Seal, err = n.openInputSeal(); err != nil {
+			return err
+		}
 		if n.cfg.Executor != "" {
 			if err := jetstream.AddExecutor(ctx, cfg, n.cfg.Executor); err != nil {
 				return err
 			}
 		}
-		var err error
 		n.log, err = jetstream.Open(ctx, cfg)
 		n.bus = cfg
 		return err

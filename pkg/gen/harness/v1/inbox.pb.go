@@ -109,6 +109,9 @@ type InboxItem struct {
 	Plans bool `protobuf:"varint,31,opt,name=plans,proto3" json:"plans,omitempty"`
 	// An order: there are no further runs for it, and calls for which it has none left get an error.
 	Refused bool `protobuf:"varint,33,opt,name=refused,proto3" json:"refused,omitempty"`
+	// The bus requires seals of inputs, and this one has none that is valid, so the gateway has not sent
+	// it. Filled by the reader, false when stored.
+	Unsealed bool `protobuf:"varint,34,opt,name=unsealed,proto3" json:"unsealed,omitempty"`
 	// A user message that is an order: the budgets of the segment that it opens.
 	Lease *Budgets `protobuf:"bytes,30,opt,name=lease,proto3" json:"lease,omitempty"`
 	// What it is.
@@ -236,6 +239,13 @@ func (x *InboxItem) GetPlans() bool {
 func (x *InboxItem) GetRefused() bool {
 	if x != nil {
 		return x.Refused
+	}
+	return false
+}
+
+func (x *InboxItem) GetUnsealed() bool {
+	if x != nil {
+		return x.Unsealed
 	}
 	return false
 }
@@ -1142,7 +1152,7 @@ var File_harness_v1_inbox_proto protoreflect.FileDescriptor
 const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/inbox.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/quality.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\"\xec\b\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/quality.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\"\x88\t\n" +
 	"\tInboxItem\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12#\n" +
@@ -1154,7 +1164,8 @@ const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\x10max_input_tokens\x18\b \x01(\rR\x0emaxInputTokens\x12\x14\n" +
 	"\x05order\x18\t \x01(\rR\x05order\x12\x14\n" +
 	"\x05plans\x18\x1f \x01(\bR\x05plans\x12\x18\n" +
-	"\arefused\x18! \x01(\bR\arefused\x12)\n" +
+	"\arefused\x18! \x01(\bR\arefused\x12\x1a\n" +
+	"\bunsealed\x18\" \x01(\bR\bunsealed\x12)\n" +
 	"\x05lease\x18\x1e \x01(\v2\x13.harness.v1.BudgetsR\x05lease\x12<\n" +
 	"\fuser_message\x18\n" +
 	" \x01(\v2\x17.harness.v1.UserMessageH\x00R\vuserMessage\x122\n" +

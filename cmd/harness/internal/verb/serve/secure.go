@@ -27,6 +27,7 @@ type secureFlags struct {
 	TargetCA string `name:"target-ca" placeholder:"FILE" help:"CAs that sign the certificates of services on other machines that runs call: hooks, checks, context providers, summarizers and --target; PEM. Default: the CAs of the system."`
 	Tokens   string `placeholder:"FILE" help:"File of bearer tokens for the gateway, one a line: TOKEN, its namespaces, and attributes such as roots=DIR. They replace the key at the gateway's address."`
 	KeyFile  string `placeholder:"FILE" help:"File of the key that the gateway requires on loopback; is made if it does not exist. Default: gateway.key in the data directory."`
+	InputKey string `placeholder:"FILE" help:"File of keys, one a line, that only gateway and repair have: approvals, answers, resumes and changes of the mode count only with a seal of one; the first seals. With --nats. Default: derived from --mesh-key."`
 	Open     bool   `name:"open-loopback" help:"Require no key on loopback and at the local socket. Every user of this machine, and every command of a run, can use the gateway and call roles."`
 	Probe    string `placeholder:"ADDR" help:"Address for health checks only (gRPC, plaintext, no token), for the probes of a supervisor."`
 }
@@ -53,6 +54,9 @@ func (c *Cmd) secure(a *console.Console, cfg *node.Config) error {
 		return errors.New("--token-sandbox-least: only for the gateway, which is not in --roles; --sandbox-least is the least of a tool host")
 	case a.Given["token-sandbox-least"] && c.Tokens == "":
 		return errors.New("--token-sandbox-least: missing --tokens, whose runs it confines")
+	}
+	if err := c.inputKey(a, cfg); err != nil {
+		return err
 	}
 	if c.TLSCert != "" {
 		var err error
@@ -85,6 +89,21 @@ func (c *Cmd) secure(a *console.Console, cfg *node.Config) error {
 	}
 	cfg.Probe, cfg.NATSFiles = c.Probe, c.Files()
 	return c.keys(a, cfg)
+}
+
+// inputKey configures the keys of the seals of inputs.
+func (c *Cmd) inputKey(a *console.Console, cfg *node.Config) error {
+	switch {
+	case c.InputKey == "":
+		return nil
+	case !c.has(workflow.Gateway) && !c.has(workflow.Repair):
+		return errors.New("--input-key: only the gateway and repair have it, and neither is in --roles")
+	case c.NATS == "":
+		return errors.New("--input-key: only with --nats: no other process reaches the embedded server")
+	}
+	cfg.InputKey = c.InputKey
+	a.WarnOpenFile("--input-key", c.InputKey)
+	return nil
 }
 
 // joined returns numbers as a list for people.

@@ -133,7 +133,7 @@ func (c *Cmd) Run(ctx context.Context, a *console.Console) (int, error) {
 	cfg := node.Config{
 		Data: data, SharedData: shared, NATS: c.NATS, Credentials: c.NATSCreds, Roles: c.Roles, Listen: c.Listen, Advertise: c.Advertise, Sync: c.Sync, CORS: c.CORS,
 		Scripts: c.Scripts, AllowTargets: c.AllowTarget, SandboxLeast: c.SandboxLeast, TokenLeast: c.TokenSandboxLeast,
-		SandboxPrivateHosts: c.SandboxPrivateHost, Secrets: []string{c.Tokens, c.TLSKey},
+		SandboxPrivateHosts: c.SandboxPrivateHost, Secrets: []string{c.Tokens, c.TLSKey, c.InputKey},
 		PeerConnections: c.PeerConnections, Drain: drain, Concurrency: c.Concurrency, Instance: c.Instance, Program: a.Version,
 		Executor: c.Executor, Target: c.Target, QualityAlways: c.Quality != "",
 		ModelEnv: a.Env, Catalogue: models, Metrics: c.Metrics, Logger: a.Log, Stderr: a.Err,

@@ -32,7 +32,7 @@ from harnessmesh.gen.harness.v1 import tool_pb2 as harness_dot_v1_dot_tool__pb2
 from harnessmesh.gen.harness.v1 import tree_pb2 as harness_dot_v1_dot_tree__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16harness/v1/inbox.proto\x12\nharness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/quality.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\"\xe9\x06\n\tInboxItem\x12\n\n\x02id\x18\x01 \x01(\t\x12(\n\x04time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rprev_sequence\x18\x03 \x01(\x04\x12\x10\n\x08sequence\x18\x04 \x01(\x04\x12\x13\n\x0btraceparent\x18\x05 \x01(\t\x12\x0e\n\x06\x63\x61ller\x18\x06 \x01(\t\x12\x14\n\x0cno_approvals\x18\x07 \x01(\x08\x12\x18\n\x10max_input_tokens\x18\x08 \x01(\r\x12\r\n\x05order\x18\t \x01(\r\x12\r\n\x05plans\x18\x1f \x01(\x08\x12\x0f\n\x07refused\x18! \x01(\x08\x12\"\n\x05lease\x18\x1e \x01(\x0b\x32\x13.harness.v1.Budgets\x12/\n\x0cuser_message\x18\n \x01(\x0b\x32\x17.harness.v1.UserMessageH\x00\x12(\n\x08\x61pproval\x18\x0b \x01(\x0b\x32\x14.harness.v1.ApprovalH\x00\x12*\n\tinterrupt\x18\x0c \x01(\x0b\x32\x15.harness.v1.InterruptH\x00\x12$\n\x06resume\x18\r \x01(\x0b\x32\x12.harness.v1.ResumeH\x00\x12$\n\x06\x63\x61ncel\x18\x0e \x01(\x0b\x32\x12.harness.v1.CancelH\x00\x12-\n\x0btimer_fired\x18\x0f \x01(\x0b\x32\x16.harness.v1.TimerFiredH\x00\x12-\n\x0btool_answer\x18\x10 \x01(\x0b\x32\x16.harness.v1.ToolAnswerH\x00\x12\x33\n\x0etools_declared\x18\x11 \x01(\x0b\x32\x19.harness.v1.ToolsDeclaredH\x00\x12-\n\x0bmode_change\x18\x12 \x01(\x0b\x32\x16.harness.v1.ModeChangeH\x00\x12+\n\x06replan\x18\x13 \x01(\x0b\x32\x19.harness.v1.ReplanRequestH\x00\x12/\n\x0cmodel_change\x18\x14 \x01(\x0b\x32\x17.harness.v1.ModelChangeH\x00\x12/\n\x0c\x63hild_report\x18\x15 \x01(\x0b\x32\x17.harness.v1.ChildReportH\x00\x12(\n\x08\x66\x65\x65\x64\x62\x61\x63k\x18\x16 \x01(\x0b\x32\x14.harness.v1.FeedbackH\x00\x42\x07\n\x05input\",\n\x08\x46\x65\x65\x64\x62\x61\x63k\x12 \n\x05thumb\x18\x01 \x01(\x0e\x32\x11.harness.v1.Thumb\"\x1c\n\x0bModelChange\x12\r\n\x05model\x18\x01 \x01(\t\"\x1a\n\nModeChange\x12\x0c\n\x04mode\x18\x01 \x01(\t\"\x1f\n\rReplanRequest\x12\x0e\n\x06reason\x18\x01 \x01(\t\"U\n\x0bUserMessage\x12$\n\x07\x63ontent\x18\x01 \x01(\x0b\x32\x13.harness.v1.Content\x12 \n\x05media\x18\x02 \x03(\x0b\x32\x11.harness.v1.Media\"\xb8\x01\n\x08\x41pproval\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12.\n\x08\x64\x65\x63ision\x18\x02 \x01(\x0e\x32\x1c.harness.v1.ApprovalDecision\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0e\n\x06\x64igest\x18\x04 \x01(\t\x12#\n\x05rules\x18\x05 \x03(\x0b\x32\x14.harness.v1.ToolRule\x12&\n\targuments\x18\x06 \x01(\x0b\x32\x13.harness.v1.Content\"\x1b\n\tInterrupt\x12\x0e\n\x06reason\x18\x01 \x01(\t\"=\n\x06Resume\x12$\n\x07\x62udgets\x18\x01 \x01(\x0b\x32\x13.harness.v1.Budgets\x12\r\n\x05model\x18\x02 \x01(\t\"\x18\n\x06\x43\x61ncel\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\xaf\x01\n\nToolAnswer\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12#\n\x06result\x18\x02 \x01(\x0b\x32\x13.harness.v1.Content\x12\x10\n\x08is_error\x18\x03 \x01(\x08\x12 \n\x05media\x18\x04 \x03(\x0b\x32\x11.harness.v1.Media\x12(\n\x06\x61\x63tion\x18\x05 \x01(\x0e\x32\x18.harness.v1.AnswerAction\x12\r\n\x05round\x18\x06 \x01(\r\"3\n\rToolsDeclared\x12\"\n\x05tools\x18\x01 \x01(\x0b\x32\x13.harness.v1.Content\"\"\n\nTimerFired\x12\x14\n\x0cpark_version\x18\x01 \x01(\x04*\x88\x01\n\x10\x41pprovalDecision\x12!\n\x1d\x41PPROVAL_DECISION_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x41PPROVAL_DECISION_ONCE\x10\x01\x12\x19\n\x15\x41PPROVAL_DECISION_RUN\x10\x02\x12\x1a\n\x16\x41PPROVAL_DECISION_DENY\x10\x03\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16harness/v1/inbox.proto\x12\nharness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/quality.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\"\xfb\x06\n\tInboxItem\x12\n\n\x02id\x18\x01 \x01(\t\x12(\n\x04time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rprev_sequence\x18\x03 \x01(\x04\x12\x10\n\x08sequence\x18\x04 \x01(\x04\x12\x13\n\x0btraceparent\x18\x05 \x01(\t\x12\x0e\n\x06\x63\x61ller\x18\x06 \x01(\t\x12\x14\n\x0cno_approvals\x18\x07 \x01(\x08\x12\x18\n\x10max_input_tokens\x18\x08 \x01(\r\x12\r\n\x05order\x18\t \x01(\r\x12\r\n\x05plans\x18\x1f \x01(\x08\x12\x0f\n\x07refused\x18! \x01(\x08\x12\x10\n\x08unsealed\x18\" \x01(\x08\x12\"\n\x05lease\x18\x1e \x01(\x0b\x32\x13.harness.v1.Budgets\x12/\n\x0cuser_message\x18\n \x01(\x0b\x32\x17.harness.v1.UserMessageH\x00\x12(\n\x08\x61pproval\x18\x0b \x01(\x0b\x32\x14.harness.v1.ApprovalH\x00\x12*\n\tinterrupt\x18\x0c \x01(\x0b\x32\x15.harness.v1.InterruptH\x00\x12$\n\x06resume\x18\r \x01(\x0b\x32\x12.harness.v1.ResumeH\x00\x12$\n\x06\x63\x61ncel\x18\x0e \x01(\x0b\x32\x12.harness.v1.CancelH\x00\x12-\n\x0btimer_fired\x18\x0f \x01(\x0b\x32\x16.harness.v1.TimerFiredH\x00\x12-\n\x0btool_answer\x18\x10 \x01(\x0b\x32\x16.harness.v1.ToolAnswerH\x00\x12\x33\n\x0etools_declared\x18\x11 \x01(\x0b\x32\x19.harness.v1.ToolsDeclaredH\x00\x12-\n\x0bmode_change\x18\x12 \x01(\x0b\x32\x16.harness.v1.ModeChangeH\x00\x12+\n\x06replan\x18\x13 \x01(\x0b\x32\x19.harness.v1.ReplanRequestH\x00\x12/\n\x0cmodel_change\x18\x14 \x01(\x0b\x32\x17.harness.v1.ModelChangeH\x00\x12/\n\x0c\x63hild_report\x18\x15 \x01(\x0b\x32\x17.harness.v1.ChildReportH\x00\x12(\n\x08\x66\x65\x65\x64\x62\x61\x63k\x18\x16 \x01(\x0b\x32\x14.harness.v1.FeedbackH\x00\x42\x07\n\x05input\",\n\x08\x46\x65\x65\x64\x62\x61\x63k\x12 \n\x05thumb\x18\x01 \x01(\x0e\x32\x11.harness.v1.Thumb\"\x1c\n\x0bModelChange\x12\r\n\x05model\x18\x01 \x01(\t\"\x1a\n\nModeChange\x12\x0c\n\x04mode\x18\x01 \x01(\t\"\x1f\n\rReplanRequest\x12\x0e\n\x06reason\x18\x01 \x01(\t\"U\n\x0bUserMessage\x12$\n\x07\x63ontent\x18\x01 \x01(\x0b\x32\x13.harness.v1.Content\x12 \n\x05media\x18\x02 \x03(\x0b\x32\x11.harness.v1.Media\"\xb8\x01\n\x08\x41pproval\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12.\n\x08\x64\x65\x63ision\x18\x02 \x01(\x0e\x32\x1c.harness.v1.ApprovalDecision\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0e\n\x06\x64igest\x18\x04 \x01(\t\x12#\n\x05rules\x18\x05 \x03(\x0b\x32\x14.harness.v1.ToolRule\x12&\n\targuments\x18\x06 \x01(\x0b\x32\x13.harness.v1.Content\"\x1b\n\tInterrupt\x12\x0e\n\x06reason\x18\x01 \x01(\t\"=\n\x06Resume\x12$\n\x07\x62udgets\x18\x01 \x01(\x0b\x32\x13.harness.v1.Budgets\x12\r\n\x05model\x18\x02 \x01(\t\"\x18\n\x06\x43\x61ncel\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\xaf\x01\n\nToolAnswer\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12#\n\x06result\x18\x02 \x01(\x0b\x32\x13.harness.v1.Content\x12\x10\n\x08is_error\x18\x03 \x01(\x08\x12 \n\x05media\x18\x04 \x03(\x0b\x32\x11.harness.v1.Media\x12(\n\x06\x61\x63tion\x18\x05 \x01(\x0e\x32\x18.harness.v1.AnswerAction\x12\r\n\x05round\x18\x06 \x01(\r\"3\n\rToolsDeclared\x12\"\n\x05tools\x18\x01 \x01(\x0b\x32\x13.harness.v1.Content\"\"\n\nTimerFired\x12\x14\n\x0cpark_version\x18\x01 \x01(\x04*\x88\x01\n\x10\x41pprovalDecision\x12!\n\x1d\x41PPROVAL_DECISION_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x41PPROVAL_DECISION_ONCE\x10\x01\x12\x19\n\x15\x41PPROVAL_DECISION_RUN\x10\x02\x12\x1a\n\x16\x41PPROVAL_DECISION_DENY\x10\x03\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,32 +40,32 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'harness.v1.inbox_pb2', _glo
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1'
-  _globals['_APPROVALDECISION']._serialized_start=1920
-  _globals['_APPROVALDECISION']._serialized_end=2056
+  _globals['_APPROVALDECISION']._serialized_start=1938
+  _globals['_APPROVALDECISION']._serialized_end=2074
   _globals['_INBOXITEM']._serialized_start=248
-  _globals['_INBOXITEM']._serialized_end=1121
-  _globals['_FEEDBACK']._serialized_start=1123
-  _globals['_FEEDBACK']._serialized_end=1167
-  _globals['_MODELCHANGE']._serialized_start=1169
-  _globals['_MODELCHANGE']._serialized_end=1197
-  _globals['_MODECHANGE']._serialized_start=1199
-  _globals['_MODECHANGE']._serialized_end=1225
-  _globals['_REPLANREQUEST']._serialized_start=1227
-  _globals['_REPLANREQUEST']._serialized_end=1258
-  _globals['_USERMESSAGE']._serialized_start=1260
-  _globals['_USERMESSAGE']._serialized_end=1345
-  _globals['_APPROVAL']._serialized_start=1348
-  _globals['_APPROVAL']._serialized_end=1532
-  _globals['_INTERRUPT']._serialized_start=1534
-  _globals['_INTERRUPT']._serialized_end=1561
-  _globals['_RESUME']._serialized_start=1563
-  _globals['_RESUME']._serialized_end=1624
-  _globals['_CANCEL']._serialized_start=1626
-  _globals['_CANCEL']._serialized_end=1650
-  _globals['_TOOLANSWER']._serialized_start=1653
-  _globals['_TOOLANSWER']._serialized_end=1828
-  _globals['_TOOLSDECLARED']._serialized_start=1830
-  _globals['_TOOLSDECLARED']._serialized_end=1881
-  _globals['_TIMERFIRED']._serialized_start=1883
-  _globals['_TIMERFIRED']._serialized_end=1917
+  _globals['_INBOXITEM']._serialized_end=1139
+  _globals['_FEEDBACK']._serialized_start=1141
+  _globals['_FEEDBACK']._serialized_end=1185
+  _globals['_MODELCHANGE']._serialized_start=1187
+  _globals['_MODELCHANGE']._serialized_end=1215
+  _globals['_MODECHANGE']._serialized_start=1217
+  _globals['_MODECHANGE']._serialized_end=1243
+  _globals['_REPLANREQUEST']._serialized_start=1245
+  _globals['_REPLANREQUEST']._serialized_end=1276
+  _globals['_USERMESSAGE']._serialized_start=1278
+  _globals['_USERMESSAGE']._serialized_end=1363
+  _globals['_APPROVAL']._serialized_start=1366
+  _globals['_APPROVAL']._serialized_end=1550
+  _globals['_INTERRUPT']._serialized_start=1552
+  _globals['_INTERRUPT']._serialized_end=1579
+  _globals['_RESUME']._serialized_start=1581
+  _globals['_RESUME']._serialized_end=1642
+  _globals['_CANCEL']._serialized_start=1644
+  _globals['_CANCEL']._serialized_end=1668
+  _globals['_TOOLANSWER']._serialized_start=1671
+  _globals['_TOOLANSWER']._serialized_end=1846
+  _globals['_TOOLSDECLARED']._serialized_start=1848
+  _globals['_TOOLSDECLARED']._serialized_end=1899
+  _globals['_TIMERFIRED']._serialized_start=1901
+  _globals['_TIMERFIRED']._serialized_end=1935
 # @@protoc_insertion_point(module_scope)

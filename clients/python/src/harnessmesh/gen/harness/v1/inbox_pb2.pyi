@@ -78,6 +78,7 @@ class InboxItem(_message.Message):
     ORDER_FIELD_NUMBER: _builtins.int
     PLANS_FIELD_NUMBER: _builtins.int
     REFUSED_FIELD_NUMBER: _builtins.int
+    UNSEALED_FIELD_NUMBER: _builtins.int
     LEASE_FIELD_NUMBER: _builtins.int
     USER_MESSAGE_FIELD_NUMBER: _builtins.int
     APPROVAL_FIELD_NUMBER: _builtins.int
@@ -118,6 +119,10 @@ class InboxItem(_message.Message):
     """An order: the parent is in plan mode."""
     refused: _builtins.bool
     """An order: there are no further runs for it, and calls for which it has none left get an error."""
+    unsealed: _builtins.bool
+    """The bus requires seals of inputs, and this one has none that is valid, so the gateway has not sent
+    it. Filled by the reader, false when stored.
+    """
     @_builtins.property
     def time(self) -> _timestamp_pb2.Timestamp:
         """When it was sent."""
@@ -192,6 +197,7 @@ class InboxItem(_message.Message):
         order: _builtins.int = ...,
         plans: _builtins.bool = ...,
         refused: _builtins.bool = ...,
+        unsealed: _builtins.bool = ...,
         lease: _config_pb2.Budgets | None = ...,
         user_message: Global___UserMessage | None = ...,
         approval: Global___Approval | None = ...,
@@ -209,7 +215,7 @@ class InboxItem(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "cancel", b"cancel", "child_report", b"child_report", "feedback", b"feedback", "input", b"input", "interrupt", b"interrupt", "lease", b"lease", "mode_change", b"mode_change", "model_change", b"model_change", "replan", b"replan", "resume", b"resume", "time", b"time", "timer_fired", b"timer_fired", "tool_answer", b"tool_answer", "tools_declared", b"tools_declared", "user_message", b"user_message"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "caller", b"caller", "cancel", b"cancel", "child_report", b"child_report", "feedback", b"feedback", "id", b"id", "input", b"input", "interrupt", b"interrupt", "lease", b"lease", "max_input_tokens", b"max_input_tokens", "mode_change", b"mode_change", "model_change", b"model_change", "no_approvals", b"no_approvals", "order", b"order", "plans", b"plans", "prev_sequence", b"prev_sequence", "refused", b"refused", "replan", b"replan", "resume", b"resume", "sequence", b"sequence", "time", b"time", "timer_fired", b"timer_fired", "tool_answer", b"tool_answer", "tools_declared", b"tools_declared", "traceparent", b"traceparent", "user_message", b"user_message"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "caller", b"caller", "cancel", b"cancel", "child_report", b"child_report", "feedback", b"feedback", "id", b"id", "input", b"input", "interrupt", b"interrupt", "lease", b"lease", "max_input_tokens", b"max_input_tokens", "mode_change", b"mode_change", "model_change", b"model_change", "no_approvals", b"no_approvals", "order", b"order", "plans", b"plans", "prev_sequence", b"prev_sequence", "refused", b"refused", "replan", b"replan", "resume", b"resume", "sequence", b"sequence", "time", b"time", "timer_fired", b"timer_fired", "tool_answer", b"tool_answer", "tools_declared", b"tools_declared", "traceparent", b"traceparent", "unsealed", b"unsealed", "user_message", b"user_message"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_input: _TypeAlias = _typing.Literal["user_message", "approval", "interrupt", "resume", "cancel", "timer_fired", "tool_answer", "tools_declared", "mode_change", "replan", "model_change", "child_report", "feedback"]  # noqa: Y015
     _WhichOneofArgType_input: _TypeAlias = _typing.Literal["input", b"input"]  # noqa: Y015
