@@ -74,3 +74,14 @@ func StoppedText(restores int) string {
 	return fmt.Sprintf("[Stopped: what git runs programs by was changed %d times while the command ran, and put back each time. "+
 		"Find out which program changes it, and run the command without that.]", restores)
 }
+
+// PartialText returns the note in the result of a command in a workspace with more folders than are
+// searched; unseen reports that some of them could not be looked at afterwards either.
+func PartialText(searched int, unseen bool) string {
+	text := fmt.Sprintf("[The workspace has more than %d folders. What commands change in repositories in the others is found at the end of "+
+		"the command only, and only what git itself writes into new repositories is kept of it.", searched)
+	if unseen {
+		text += " There are so many that not all could be looked at: a repository there may run programs. Tell the user."
+	}
+	return text + "]"
+}

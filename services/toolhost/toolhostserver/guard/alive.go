@@ -171,6 +171,7 @@ func (l *lookout) compareOnce(search bool) (watch map[string]*place, sure bool) 
 		return nil, true
 	}
 	defer a.close()
+	l.leave(&found)
 	now, err := take(a, l.workspace, found, l.before, g.user)
 	if err != nil {
 		return nil, true

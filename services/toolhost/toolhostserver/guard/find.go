@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,6 +32,7 @@ const (
 // workspace and reads only those again that have changed since, by the time that the kernel
 // sets and that no program can set.
 type finder struct {
+	limit int // of folders; 0: maxFolders
 	mu    sync.Mutex
 	trees map[string]*tree
 	used  []string // keys of trees, the last one used last
@@ -42,6 +44,9 @@ type tree struct {
 	root  *node
 	found found
 	known bool // found is of an earlier search
+
+	sweepMu sync.Mutex
+	swept   map[string]bool // ids of repositories beyond the search; nil before the first sweep
 }
 
 // node is a folder.
@@ -62,8 +67,8 @@ type found struct {
 	gits, bare []string
 	// places are the files that are guarded places, relative to the workspace, upper ones first; none of git.
 	places []string
-	// complete is false if there are more folders than are searched.
-	complete bool
+	// rest are folders that are not searched, because there are too many.
+	rest []string
 	// scarce is why not all folders could be read: there were no descriptors or no memory.
 	scarce error
 }
@@ -75,7 +80,7 @@ func (f *finder) find(workspace, skip string, remembered bool) found {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !remembered || !t.known {
-		t.found = t.search(workspace, skip)
+		t.found = t.search(workspace, skip, cmp.Or(f.limit, maxFolders))
 		t.known = t.found.scarce == nil
 	}
 	return t.found
@@ -109,12 +114,12 @@ func (f *finder) tree(workspace string) *tree {
 
 // search visits the folders of a workspace, upper ones first. It follows no links and does
 // not look into .git.
-func (t *tree) search(workspace, skip string) found {
+func (t *tree) search(workspace, skip string, limit int) found {
 	type visit struct {
 		path string
 		node *node
 	}
-	result := found{complete: true}
+	var result found
 	var root unix.Stat_t
 	if unix.Lstat(workspace, &root) != nil {
 		return result
@@ -123,8 +128,10 @@ func (t *tree) search(workspace, skip string) found {
 	var scarce scarcity
 	queue := []visit{{workspace, t.root}}
 	for i := 0; i < len(queue); i++ {
-		if i == maxFolders {
-			result.complete = false
+		if i == limit {
+			for _, v := range queue[i:] {
+				result.rest = append(result.rest, v.path)
+			}
 			break
 		}
 		v := queue[i]

@@ -30,6 +30,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -92,7 +93,10 @@ type Watch struct {
 	accepted  []string // Guard.mu guards it
 	places    []string // that the last search found
 	quick     bool
-	alive     *alive // nil if no process can be alive
+	// began is the time of the snapshot, partial that it does not have all folders.
+	began   time.Time
+	partial bool
+	alive   *alive // nil if no process can be alive
 }
 
 // Start starts to guard a call in a workspace. The snapshot is stored when it returns, so
@@ -124,8 +128,9 @@ func (g *Guard) start(workspace string, quick bool) (*Watch, error) {
 		return nil, fmt.Errorf("%w: %w", ErrWorkspace, err)
 	}
 	_ = folder.Close()
-	w := &Watch{guard: g, workspace: workspace, quick: quick}
+	w := &Watch{guard: g, workspace: workspace, quick: quick, began: time.Now()}
 	found := g.find(w)
+	w.partial = len(found.rest) > 0
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if w.before, err = g.snapshot(w, found, nil); err != nil {
@@ -142,7 +147,7 @@ func (g *Guard) start(workspace string, quick bool) (*Watch, error) {
 func (g *Guard) find(w *Watch) found {
 	f := g.finder.find(w.workspace, g.hidden, w.quick)
 	w.places = f.places
-	if !f.complete {
+	if len(f.rest) > 0 {
 		g.log.Warn("too many folders: not all of them are searched for repositories", "workspace", w.workspace, "searched", maxFolders)
 	}
 	return f
@@ -204,8 +209,10 @@ func (w *Watch) End() string {
 	}
 	for end := time.Now().Add(patience); ; time.Sleep(pause) {
 		found := w.guard.find(w)
+		note := w.sweep(&found)
 		w.guard.mu.Lock()
 		text, err := w.guard.putBack(w, found)
+		text = strings.TrimPrefix(text+" "+note, " ")
 		switch {
 		case err == nil:
 			w.remove()
