@@ -3,8 +3,10 @@
 package sandbox
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -26,6 +28,9 @@ var bombs = map[string]string{
 	"temporary files":        `head -c 200m /dev/zero > "$TMPDIR/large"; sleep 60`,
 	"deep folders":           `i=0; while [ $i -lt 1500 ]; do mkdir d && cd d; i=$((i+1)); done; sleep 60`,
 	"output":                 `yes`,
+	"the disk":               `while :; do head -c 100m /dev/zero >> large; done`,
+	"descriptors":            `./attack use descriptors`,
+	"watches of files":       `./attack use inotify`,
 	"a process that ignores": `trap '' TERM INT HUP; while :; do sleep 1; done`,
 }
 
@@ -37,6 +42,7 @@ const (
 	bombProcesses  = 200
 	outerProcesses = 2_000
 	outerMemory    = 1 << 30
+	outerDisk      = "size=256m,mode=755"
 )
 
 // outer makes control groups for a host, so that a guard that fails cannot take the machine. join
@@ -73,7 +79,44 @@ func outer(t *testing.T, name string) (join func(pid int), count func() int) {
 	}
 }
 
-// TestSystemBombs: a bomb ends with its call, within 2 s of its timeout, and the next call works.
+// smallDisk gives a host a file system of its own, which a bomb can fill.
+func smallDisk(t *testing.T) func(base string) {
+	return func(base string) {
+		if err := unix.Mount("tmpfs", base, "tmpfs", 0, outerDisk); err != nil {
+			t.Skipf("no outer bound for what fills disks here: %v", err)
+		}
+		t.Cleanup(func() { _ = unix.Unmount(base, unix.MNT_DETACH) })
+	}
+}
+
+// answers starts a program again and again until it is stopped, and returns the longest time that
+// one took: how the machine answers others.
+func answers(t *testing.T) (longest func() time.Duration) {
+	done, took := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		var most time.Duration
+		defer func() { took <- most }()
+		for tick := time.Tick(50 * time.Millisecond); ; {
+			select {
+			case <-done:
+				return
+			case <-tick:
+			}
+			start := time.Now()
+			if err := exec.CommandContext(context.WithoutCancel(t.Context()), "true").Run(); err != nil {
+				t.Errorf("next to a bomb: %v", err)
+			}
+			most = max(most, time.Since(start))
+		}
+	}()
+	return func() time.Duration {
+		close(done)
+		return <-took
+	}
+}
+
+// TestSystemBombs: a bomb ends with its call, within 2 s of its timeout, others can start programs
+// all the time, and the next call works.
 func TestSystemBombs(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs control groups of version 1 around each host")
@@ -85,15 +128,18 @@ func TestSystemBombs(t *testing.T) {
 				continue
 			}
 			join, count := outer(t, user+"-"+level)
-			h := startHost(t, user, "")
+			h := startHostIn(t, user, "", smallDisk(t))
 			join(h.pid)
 			for name, line := range bombs {
 				most, stop := watch(count)
+				longest := answers(t)
 				start := time.Now()
 				got, err := h.do(job.Job{Level: level, ABI: abi, Line: line, Timeout: bombTimeout, Processes: bombProcesses})
 				took, peak := time.Since(start), most()
 				stop()
-				t.Logf("%s as %s at %s: %v, %d processes at most, exit %d %s", name, user, level, took.Round(time.Millisecond), peak, got.Code, got.Ended)
+				waited := longest()
+				t.Logf("%s as %s at %s: %v, %d processes at most, exit %d %s; another program took at most %v",
+					name, user, level, took.Round(time.Millisecond), peak, got.Code, got.Ended, waited.Round(time.Millisecond))
 				if err != nil || took > bombEnd {
 					t.Errorf("%s as %s at %s: took %v: %v", name, user, level, took, err)
 				}

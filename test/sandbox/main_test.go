@@ -96,11 +96,18 @@ type host struct {
 // other users can get at it.
 func startHost(t testing.TB, user, tags string) *host {
 	t.Helper()
+	return startHostIn(t, user, tags, func(string) {})
+}
+
+// startHostIn starts a host whose folder is prepared first.
+func startHostIn(t testing.TB, user, tags string, prepare func(base string)) *host {
+	t.Helper()
 	path, attack := program(t, "host", tags), program(t, "attack", "")
 	base, err := os.MkdirTemp(programs.dir, user)
 	if err != nil {
 		t.Fatal(err)
 	}
+	prepare(base)
 	if err := os.Chmod(base, 0o755); err != nil { // the program attack must be reachable in it
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@
 //	attack try TARGET NAME...   prints a line of JSON a way
 //	attack one TARGET NAME      tries one, and prints its error
 //	attack victim FOLDER        waits in that folder, as a process of the user
+//	attack use THING            uses as many descriptors, or instances and watches of inotify, as it gets
 package main
 
 import (
@@ -57,8 +58,43 @@ func run(args []string) error {
 	case "linger":
 		time.Sleep(time.Minute)
 		return nil
+	case "use":
+		return use(args[1])
 	default: // "nothing"
 		return nil
+	}
+}
+
+// users is how many processes use something up.
+const users = 30
+
+// use takes as much of something as it gets, and keeps it.
+func use(thing string) error {
+	if thing == "descriptors" || thing == "inotify" {
+		for range users {
+			if err := exec.Command("/proc/self/exe", "use", "one "+thing).Start(); err != nil {
+				return err
+			}
+		}
+		time.Sleep(time.Minute)
+		return nil
+	}
+	for n := 0; ; n++ {
+		var fd int
+		var err error
+		if thing == "one inotify" {
+			if fd, err = unix.InotifyInit1(0); err == nil {
+				folder := fmt.Sprintf("watched-%d-%d", os.Getpid(), n)
+				_ = os.Mkdir(folder, 0o755)
+				_, _ = unix.InotifyAddWatch(fd, folder, unix.IN_ALL_EVENTS)
+			}
+		} else {
+			fd, err = unix.Open("/dev/null", unix.O_RDONLY, 0)
+		}
+		if err != nil || fd < 0 {
+			time.Sleep(time.Minute)
+			return nil
+		}
 	}
 }
 

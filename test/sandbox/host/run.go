@@ -73,6 +73,9 @@ func (h *host) line(j job.Job, level harnessv1.SandboxLevel) (job.Result, error)
 		return a.result, err
 	}
 	defer func() { _ = os.RemoveAll(a.target.Workspace) }()
+	if err := os.Link(filepath.Join(a.base, "attack"), filepath.Join(a.target.Workspace, "attack")); err != nil {
+		return a.result, err
+	}
 	output, err := a.command(j.Line)
 	a.result.Output = output
 	return a.result, err
