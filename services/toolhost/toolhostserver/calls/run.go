@@ -88,7 +88,7 @@ func (s *Calls) run(ctx context.Context, c *call) {
 				"namespace", c.Namespace, "run", c.RunID, "call", c.ID)
 			c.err = toolhost.NotStarted("the ledger cannot be written; nothing was run", err)
 			_ = watch.End()
-			_ = changes.End(watch, false)
+			_ = changes.End(watch, false, nil)
 			return
 		}
 		failpoint.Hit(role, "marked")
@@ -103,7 +103,7 @@ func (s *Calls) run(ctx context.Context, c *call) {
 		failpoint.Hit(role, "performed")
 	}
 	addNote(e.Response, watch.End())
-	addPlaces(e.Response, changes.End(watch, c.Restore).Text())
+	addPlaces(e.Response, changes.End(watch, c.Restore, e.Changed).Text())
 	s.end(c, e, context.Cause(ctx), time.Since(begin))
 }
 

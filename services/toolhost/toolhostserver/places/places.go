@@ -85,12 +85,19 @@ func (p *Places) Begin(dir string, found []string) *Watch {
 	return watch
 }
 
-// End compares after a call, which guard has watched. restore puts back what may be.
-func (w *Watch) End(g *guard.Watch, restore bool) Report {
+// End compares after a call, which guard has watched, also the files that the call reports as changed,
+// relative to the workspace. restore puts back what may be.
+func (w *Watch) End(g *guard.Watch, restore bool, changed []string) Report {
 	if w == nil {
 		return Report{}
 	}
-	return w.Finish(g.Places(), g.Accepted(), restore)
+	found := g.Places()
+	for _, name := range changed {
+		if p := sandbox.PlaceOf(name); p.What != "" && filepath.IsLocal(name) {
+			found = append(found[:len(found):len(found)], filepath.Clean(name))
+		}
+	}
+	return w.Finish(found, g.Accepted(), restore)
 }
 
 // Finish is End with the places that were found, and the absolute paths that a person or a rule has

@@ -145,7 +145,7 @@ func (s *Commands) execute(ctx context.Context, b *background, call Call) (comma
 	watch.StopBy(func() { b.stop(guard.ErrStopped) })
 	defer func() {
 		tell(watch.End())
-		tell(changes.End(watch, places.Restores(call.Confinement.GetConfig())).Text())
+		tell(changes.End(watch, places.Restores(call.Confinement.GetConfig()), nil).Text())
 	}()
 	var timer *time.Timer
 	exit, err := s.config.Commands.Run(ctx, command.Request{Run: b.run, Workspace: w.Dir, Folder: w.Folder(), Confinement: call.Confinement}, process.Command{
