@@ -82,10 +82,11 @@ func (r InboxRead) located(last uint64) (InboxRead, Action) {
 	return r, ReadItems{After: cursor, UpTo: last}
 }
 
-// batchOf returns the items up to the first of an unknown kind.
+// batchOf returns the items up to the first of an unknown kind. One that no gateway has sent is of no newer
+// program.
 func batchOf(items []*harnessv1.InboxItem) Action {
 	known := 0
-	for known < len(items) && items[known].GetInput() != nil {
+	for known < len(items) && (items[known].GetInput() != nil || items[known].GetUnsealed()) {
 		known++
 	}
 	if known == 0 {

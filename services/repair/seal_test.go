@@ -8,6 +8,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/services/repair"
 )
 
 // TestForgedInputsHaveNoEffect: an approval, an answer, a resume or a change of the mode without a valid seal has none,
@@ -56,5 +57,22 @@ func TestForgedInputsHaveNoEffect(t *testing.T) {
 		if got := events(drain(t, running(), unsealed(item))); !strings.HasPrefix(got, "input.accepted") {
 			t.Errorf("%v: %s", item, got)
 		}
+	}
+}
+
+// TestInputOfNoProgramWaitsForNone: an item that cannot be read and has no seal is rejected; with one it waits for a newer
+// program, as do the items after it.
+func TestInputOfNoProgramWaitsForNone(t *testing.T) {
+	for _, unsealed := range []bool{true, false} {
+		read := repair.InboxRead{State: repair.InboxReading}
+		_, action := read.Next(repair.Items{Items: []*harnessv1.InboxItem{{Id: "unreadable-7", Sequence: 7, Unsealed: unsealed}, approve("a", once)}})
+		observe, ok := action.(repair.Observe)
+		if ok != unsealed || ok && len(observe.Batch.GetItems()) != 2 {
+			t.Errorf("unsealed %v: %v", unsealed, action)
+		}
+	}
+	o := drain(t, waiting(), &harnessv1.InboxItem{Id: "unreadable-7", Unsealed: true}, approve("a", once))
+	if got := events(o); got != "input.rejected approval.answered input.accepted" {
+		t.Errorf("got %s", got)
 	}
 }

@@ -86,15 +86,23 @@ func (m *mesh) work() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	harness := func(args ...string) string {
+	exits := func(args ...string) (string, int) {
 		m.t.Helper()
 		command := exec.CommandContext(ctx, binary(m.t).path, append(args, server...)...)
 		command.Env = []string{"HOME=" + dir}
 		out, err := command.CombinedOutput()
-		if err != nil {
+		if err != nil && command.ProcessState == nil {
 			m.t.Fatalf("harness %s: %v\n%s", args[0], err, out)
 		}
-		return string(out)
+		return string(out), command.ProcessState.ExitCode()
+	}
+	harness := func(args ...string) string {
+		m.t.Helper()
+		out, code := exits(args...)
+		if code != 0 {
+			m.t.Fatalf("harness %s ends with %d\n%s", args[0], code, out)
+		}
+		return out
 	}
 	harness("run", "--workspace", dir, "--model", "script:"+script, "--yolo", "--output", "json", "Look.")
 	if seen, err := os.ReadFile(filepath.Join(dir, "seen.txt")); err != nil || string(seen) != "seen\n" {
@@ -114,6 +122,7 @@ func (m *mesh) work() {
 	if text := harness("list", "--output", "json"); strings.Contains(text, list.Runs[0].ID) {
 		m.t.Errorf("the run still exists: %s", text)
 	}
+	m.forge(dir, harness, exits)
 }
 
 // probe sends the requests of the kubelet and of Prometheus.

@@ -264,7 +264,7 @@ func (e *erasure) before(ctx context.Context, sequence uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if a, err := runlog.ParseSubject(m.Header.Get(natsSubject)); err != nil || a.Run != e.run {
+	if a, err := runlog.ParseSubject(ofServer(m.Header, natsSubject)); err != nil || a.Run != e.run {
 		return 0, runlog.ErrNotFound
 	}
 	before, err := strconv.ParseUint(m.Header.Get(jetstream.ExpectedLastSubjSeqHeader), 10, 64)

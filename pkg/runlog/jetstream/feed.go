@@ -26,7 +26,7 @@ func (l *Log) Subscribe(_ context.Context, run runlog.Run, handle func(*runlog.E
 	}
 	p := l.partition(run)
 	sub, err := l.nc.Subscribe(runlog.LiveFilter(p, run), func(m *nats.Msg) {
-		sequence, err := strconv.ParseUint(m.Header.Get(natsSequence), 10, 64)
+		sequence, err := strconv.ParseUint(ofServer(m.Header, natsSequence), 10, 64)
 		if err != nil || !l.certain(p, sequence) {
 			call(nil) // the watcher reads the log
 			return

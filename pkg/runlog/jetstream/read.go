@@ -173,12 +173,12 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // decode returns the entry of a stored record from a direct get or the feed.
 func (l *Log) decode(m *nats.Msg) (runlog.Entry, runlog.Kind, error) {
-	subject := m.Header.Get(natsSubject)
+	subject := ofServer(m.Header, natsSubject)
 	address, err := runlog.ParseSubject(subject)
 	if err != nil {
 		return runlog.Entry{}, 0, err
 	}
-	sequence, err := strconv.ParseUint(m.Header.Get(natsSequence), 10, 64)
+	sequence, err := strconv.ParseUint(ofServer(m.Header, natsSequence), 10, 64)
 	if err != nil {
 		return runlog.Entry{}, 0, fmt.Errorf("message without a sequence on %s", subject)
 	}
@@ -221,6 +221,32 @@ func parseHeader(h nats.Header) (runlog.Header, error) {
 		}
 	}
 	return runlog.Header{Version: version, Schema: uint32(schema), InboxCursor: cursor, Traceparent: single(h[runtrace.Header])}, nil
+}
+
+// itemBefore returns the sequence of the newest item in (after, sequence) of an inbox; after if there is none.
+// It visits all of them.
+func (l *Log) itemBefore(ctx context.Context, run runlog.Run, after, sequence uint64) (uint64, error) {
+	p := l.partition(run)
+	for before := after; ; {
+		next, err := l.following(ctx, runsStream(p), runlog.InboxSubject(p, run), before+1)
+		if err != nil {
+			return 0, unavailable("inbox of "+run.String(), err)
+		}
+		if next == 0 || next >= sequence {
+			return before, nil
+		}
+		before = next
+	}
+}
+
+// ofServer returns a header that the server has added to a message that it sends. It adds it at the end: the
+// message may have been stored with the same header, as the copy of another one.
+func ofServer(h nats.Header, key string) string {
+	values := h[key]
+	if len(values) == 0 {
+		return ""
+	}
+	return values[len(values)-1]
 }
 
 func single(values []string) string {
@@ -388,7 +414,7 @@ func (l *Log) LastInbox(ctx context.Context, run runlog.Run) (uint64, error) {
 	case err != nil:
 		return 0, unavailable("inbox of "+run.String(), err)
 	}
-	return strconv.ParseUint(m.Header.Get(natsSequence), 10, 64)
+	return strconv.ParseUint(ofServer(m.Header, natsSequence), 10, 64)
 }
 
 // Inbox follows the links between items back from upTo, so that it never scans the
@@ -427,7 +453,7 @@ func (l *Log) walkInbox(ctx context.Context, run runlog.Run, after, upTo uint64,
 		if err != nil {
 			return fmt.Errorf("inbox: %w", err)
 		}
-		if m.Header.Get(natsSubject) != subject {
+		if ofServer(m.Header, natsSubject) != subject {
 			return fmt.Errorf("sequence %d is not an input of %s: %w", sequence, run, runlog.ErrNotFound)
 		}
 		item := &harnessv1.InboxItem{}
@@ -438,10 +464,15 @@ func (l *Log) walkInbox(ctx context.Context, run runlog.Run, after, upTo uint64,
 		}
 		item.Unsealed = l.unsealed(run, m, item.GetPrevSequence())
 		// The fence, which the server has checked, links to the item before, also for
-		// an item that cannot be decoded.
-		if prev, err := strconv.ParseUint(m.Header.Get(jetstream.ExpectedLastSubjSeqHeader), 10, 64); err == nil {
-			item.PrevSequence = prev
+		// an item that cannot be decoded. No program of ours stores one without a fence,
+		// so what that one contains must not hide the items before it.
+		prev, err := strconv.ParseUint(m.Header.Get(jetstream.ExpectedLastSubjSeqHeader), 10, 64)
+		if err != nil {
+			if prev, err = l.itemBefore(ctx, run, after, sequence); err != nil {
+				return fmt.Errorf("inbox: %w", err)
+			}
 		}
+		item.PrevSequence = prev
 		if item.GetPrevSequence() >= sequence {
 			return fmt.Errorf("input at sequence %d of %s links to %d, which is not before it", sequence, run, item.GetPrevSequence())
 		}

@@ -60,21 +60,21 @@ func newReplies(nc *nats.Conn) (*replies, error) {
 // before it in the batch, and so does the mark at the end.
 func (b *batch) add(m *nats.Msg) (last bool) {
 	status := m.Header.Get(natsStatus)
-	if (status == "" || status == "204") && m.Header.Get(natsLast) != b.last {
+	if (status == "" || status == "204") && ofServer(m.Header, natsLast) != b.last {
 		b.err = errIncomplete
 		return true
 	}
 	switch status {
 	case "":
 		b.messages = append(b.messages, m)
-		b.last = m.Header.Get(natsSequence)
+		b.last = ofServer(m.Header, natsSequence)
 		return false
 	case "204":
-		if m.Header.Get(natsPending) != "0" {
+		if ofServer(m.Header, natsPending) != "0" {
 			b.err = errIncomplete
 			return true
 		}
-		b.upTo, b.err = strconv.ParseUint(m.Header.Get(natsUpTo), 10, 64)
+		b.upTo, b.err = strconv.ParseUint(ofServer(m.Header, natsUpTo), 10, 64)
 	case "404":
 		b.err = errMissing
 	case "503":

@@ -83,6 +83,9 @@ func TestInputsAreSealed(t *testing.T) {
 		"with a seal that is none": func(_ runlog.Run, last uint64) *nats.Msg {
 			return &nats.Msg{Data: content(changed, last), Header: nats.Header{headerSeal: {"zz", sealed}}}
 		},
+		"with headers of the server": func(_ runlog.Run, last uint64) *nats.Msg {
+			return &nats.Msg{Data: content(changed, last), Header: nats.Header{natsSubject: {"hm.run.0.x.y.inbox"}, natsSequence: {"1"}, natsLast: {"1"}}}
+		},
 		"copied": func(runlog.Run, uint64) *nats.Msg {
 			return &nats.Msg{Data: genuine.Data, Header: nats.Header{headerSeal: {sealed}}}
 		},
@@ -110,6 +113,9 @@ func TestInputsAreSealed(t *testing.T) {
 				if err != nil || len(items) != 1 || !items[0].GetUnsealed() {
 					t.Errorf("%s, into %s, fence %v: %v, %v", name, to, fence, items, err)
 				}
+				if at, err := plain.LastInbox(t.Context(), to); err != nil || at != ack.Sequence {
+					t.Errorf("%s, into %s: the newest is at %d, %v", name, to, at, err)
+				}
 				if err := plain.delete(t.Context(), runsStream(0), ack.Sequence); err != nil {
 					t.Fatal(err)
 				}
@@ -126,6 +132,44 @@ func TestInputsAreSealed(t *testing.T) {
 	for _, item := range read(plain, run) {
 		if item.GetUnsealed() {
 			t.Errorf("%s is unsealed for a log that requires no seals", item.GetId())
+		}
+	}
+}
+
+// TestItemsThatNoGatewayStoresHideNone: a message in an inbox without a fence, whatever it contains, leaves the items
+// before and after it readable, and has no seal.
+func TestItemsThatNoGatewayStoresHideNone(t *testing.T) {
+	t.Parallel()
+	keys, err := seal.Parse(strings.Repeat("k", 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := open(t, start(t, EmbeddedConfig{}), Config{Seal: keys}, Layout{})
+	for n, junk := range [][]byte{[]byte(`{"type":"io.nats.jetstream.api.v1.stream_info_response"}`), nil, {0x18, 0x01}, {0x0a, 0x01, 'x'}} {
+		run := runlog.Run{Namespace: "default", ID: fmt.Sprint("r", n)}
+		var last uint64
+		for i, item := range []*harnessv1.InboxItem{approvalOf("a"), approvalOf("b"), nil, nil, approvalOf("c")} {
+			if item == nil {
+				ack, err := l.js.Publish(t.Context(), runlog.InboxSubject(0, run), junk)
+				if err != nil {
+					t.Fatal(i, err)
+				}
+				last = ack.Sequence
+				continue
+			}
+			if last, _, err = l.AppendInbox(t.Context(), run, item, 0); err != nil {
+				t.Fatal(i, err)
+			}
+		}
+		items, err := l.Inbox(t.Context(), run, 0, last)
+		var sealed []string
+		for _, item := range items {
+			if !item.GetUnsealed() {
+				sealed = append(sealed, item.GetId())
+			}
+		}
+		if err != nil || len(items) != 5 || strings.Join(sealed, " ") != "approve-a approve-b approve-c" {
+			t.Errorf("%q: %d items, sealed %q, %v", junk, len(items), sealed, err)
 		}
 	}
 }
