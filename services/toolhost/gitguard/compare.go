@@ -97,7 +97,7 @@ func (r *Repository) moved(from, to string) *Repository {
 		}
 		return moved
 	}
-	return &Repository{ID: r.ID, Configs: move(r.Configs), Hooks: move(r.Hooks), Common: r.Common}
+	return &Repository{ID: r.ID, Configs: move(r.Configs), Hooks: move(r.Hooks), Common: r.Common, Todo: r.Todo, Called: r.Called}
 }
 
 func (c *comparison) repository(folder string) {

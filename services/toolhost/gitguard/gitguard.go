@@ -14,6 +14,9 @@
 // A repository that the call has made has what git writes into new repositories, and no
 // hooks but samples. A repository that the call has moved is known by its ID.
 //
+// What git runs when its user continues, the steps of a rebase and files that hooks call, is
+// named by Later and not put back.
+//
 // Not compared, because they name no program: attributes, which choose among filters that
 // configuration defines, alternates, ignored files and references.
 //
@@ -78,6 +81,10 @@ type Repository struct {
 	Hooks map[string]Entry `json:"h,omitempty"`
 	// Common is its file commondir.
 	Common Pointer `json:"m"`
+	// Todo is its file of that name.
+	Todo Entry `json:"s"`
+	// Called identifies the files of the work tree that its hooks name, by their paths.
+	Called map[string]string `json:"l,omitempty"`
 }
 
 // Snapshot is what git runs programs by in a workspace.
@@ -100,7 +107,9 @@ func (s *Snapshot) Clone() *Snapshot {
 		c.Pointers = map[string]Pointer{}
 	}
 	for path, r := range s.Repositories {
-		c.Repositories[path] = &Repository{ID: r.ID, Common: r.Common, Configs: maps.Clone(r.Configs), Hooks: maps.Clone(r.Hooks)}
+		copied := *r
+		copied.Configs, copied.Hooks = maps.Clone(r.Configs), maps.Clone(r.Hooks)
+		c.Repositories[path] = &copied
 	}
 	return c
 }

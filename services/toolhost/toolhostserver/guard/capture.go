@@ -64,6 +64,7 @@ func take(a *access, workspace string, f found, before *gitguard.Snapshot, find 
 	}
 	for folder := range c.shot.Repositories {
 		c.hooksNamed(folder)
+		c.called(folder)
 	}
 	if len(c.shot.Repositories) == 0 {
 		return c.shot, cmp.Or(f.scarce, a.err)
@@ -156,6 +157,9 @@ func (c *capture) repository(folder string) {
 			target = strings.TrimSpace(string(e.Data))
 		}
 		r.Common = c.follow(e, folder, target)
+	}
+	if e := c.access.entry(folder+"/"+gitguard.Todo, c); e.Kind == gitguard.File {
+		r.Todo = e
 	}
 	c.named(folder, r)
 	for _, name := range c.access.names(folder + "/worktrees") {

@@ -257,7 +257,8 @@ func (g *Guard) putBack(w *Watch, f found) (string, error) {
 		failed = g.apply(a, w, fixes)
 		g.share(w, fixes)
 	}
-	return w.text(fixes, failed), nil
+	later := gitguard.LaterText(gitguard.Later(w.before, after))
+	return strings.TrimSpace(w.text(fixes, failed) + " " + later), nil
 }
 
 // text returns the note about what was put back at the end of a call, and before. mu is locked.

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -89,6 +90,25 @@ func (c *capture) hooksAt(r *gitguard.Repository, folder, path string) {
 	for _, name := range hookNames { // the folder has all of the work
 		if e := c.access.entry(path+"/"+name, c); e.Kind != gitguard.Missing {
 			r.Hooks[path+"/"+name] = e
+		}
+	}
+}
+
+// called adds the files of the work tree that the hooks of a repository name.
+func (c *capture) called(folder string) {
+	r := c.shot.Repositories[folder]
+	for _, hook := range r.Hooks {
+		for _, name := range gitguard.Called(hook) {
+			for _, base := range c.bases(folder)[1:] {
+				path := filepath.Join(base, name)
+				_, hooked := r.Hooks[path]
+				if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && !hooked && sandbox.Within(path, c.workspace) {
+					if r.Called == nil {
+						r.Called = map[string]string{}
+					}
+					r.Called[path] = fmt.Sprint(identity(info), " ", changed(info))
+				}
+			}
 		}
 	}
 }
