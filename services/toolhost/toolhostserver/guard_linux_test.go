@@ -158,6 +158,7 @@ func setTraps(t *testing.T, everywhere bool) {
 			}
 			unguarded := filepath.Join(t.TempDir(), "w")
 			h.mkdir(unguarded)
+			t.Cleanup(func() { shell(t, unguarded, "chmod -R u+rwX .") })
 			trapped(t, unguarded, trap.before)
 			shell(t, unguarded, agentsGit+trap.line)
 			_ = os.Remove(filepath.Join(unguarded, "ran"))
@@ -167,6 +168,8 @@ func setTraps(t *testing.T, everywhere bool) {
 			for _, level := range levels {
 				h.dir = filepath.Join(t.TempDir(), "w")
 				h.mkdir(h.dir)
+				dir := h.dir
+				t.Cleanup(func() { shell(t, dir, "chmod -R u+rwX .") })
 				trapped(t, h.dir, trap.before)
 				resp := h.confined(level, nil, agentsGit+trap.line)
 				_ = os.Remove(filepath.Join(h.dir, "ran"))

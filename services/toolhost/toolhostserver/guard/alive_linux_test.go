@@ -3,6 +3,7 @@ package guard
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -229,4 +230,25 @@ func TestOrdinaryChangesAreLeftWhileTheCallIsAlive(t *testing.T) {
 	if note := w.End(); note != "" {
 		t.Error(note)
 	}
+}
+
+// TestSystemTimeOfAPlant measures how long a single plant is there, with the pace of a host.
+func TestSystemTimeOfAPlant(t *testing.T) {
+	var all []time.Duration
+	for range 20 {
+		w := watchRepository(t, pace{round: round})
+		for range maxRestores / 2 {
+			began := time.Now()
+			w.plant(".git/config", "[alias]\n\tst = !./evil\n")
+			for strings.Contains(read(t, filepath.Join(w.dir, ".git/config")), "evil") {
+				continue
+			}
+			all = append(all, time.Since(began))
+			w.expect("alias.st in .git/config")
+		}
+		w.End()
+	}
+	slices.Sort(all)
+	t.Logf("%d plants: %v (median), %v (95 %%), %v (most)", len(all), all[len(all)/2].Round(10*time.Microsecond),
+		all[len(all)*95/100].Round(10*time.Microsecond), all[len(all)-1].Round(10*time.Microsecond))
 }

@@ -101,6 +101,10 @@ func repositoryAbove(workspace string) string {
 // git adds a .git, which leads to a git folder or is one.
 func (c *capture) git(at string) {
 	e := c.access.entry(at, c)
+	if e.Kind == gitguard.Other { // in a folder from which a call has taken its owner's permissions
+		c.access.permitAbove(at)
+		e = c.access.entry(at, c)
+	}
 	switch e.Kind {
 	case gitguard.Missing:
 	case gitguard.Folder:
