@@ -36,8 +36,11 @@ type Config struct {
 	// Tokens are the bearer tokens that are admitted: the key of the mesh, and the token
 	// that callers derive from it.
 	Tokens []string
-	// Where completes "send" in the error of a caller without a token.
+	// Where completes "send" in the error of a caller without a token. It names no path: each
+	// user of the machine can read it.
 	Where string
+	// File has the key of the mesh. It is logged with the first refusal, and is in no error.
+	File string
 	// Certificates: the transport has verified the certificates that callers present.
 	Certificates bool
 	// Logger gets a warning for each certificate without a role; nil discards.
@@ -50,6 +53,7 @@ type Door struct {
 
 	mu     sync.Mutex
 	warned map[[sha256.Size]byte]bool
+	told   sync.Once
 }
 
 func New(cfg Config) *Door {
@@ -66,11 +70,16 @@ func (d *Door) admit(ctx context.Context, method string, authorization []string)
 	case d.cfg.Open, open(method):
 		return nil
 	case len(authorization) > 0:
-		return d.token(authorization)
+		err := d.token(authorization)
+		if err != nil {
+			d.tell(method)
+		}
+		return err
 	}
 	if cert := d.certificate(ctx); cert != nil {
 		return d.role(ctx, cert, method)
 	}
+	d.tell(method)
 	return refuse(harnessv1.ErrorReason_ERROR_REASON_TOKEN_MISSING, "a token is missing: the services of roles are for the processes of the mesh; send "+d.where())
 }
 
@@ -89,6 +98,15 @@ func (d *Door) Takes(ctx context.Context, method string) bool {
 		return d.token(authorization) == nil
 	}
 	return d.certificate(ctx) != nil
+}
+
+// tell logs the first refusal, with the file that the caller needs.
+func (d *Door) tell(method string) {
+	if d.cfg.File != "" {
+		d.told.Do(func() {
+			d.cfg.Logger.Warn("a call without the key of the mesh, or with another one, is refused; this is logged once", "method", method, "key_file", d.cfg.File)
+		})
+	}
 }
 
 func (d *Door) where() string {

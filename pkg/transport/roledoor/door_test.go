@@ -278,3 +278,20 @@ func TestCertificateOfAServerIsForItsRole(t *testing.T) {
 		}
 	}
 }
+
+// TestPathOfTheKeyIsLoggedOnce, with the first refusal, and is in none.
+func TestPathOfTheKeyIsLoggedOnce(t *testing.T) {
+	var log bytes.Buffer
+	door := roledoor.New(roledoor.Config{
+		Tokens: []string{"key"}, Where: "the key", File: "/home/a/mesh.key", Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	c := dial(t, serve(t, door.ServerOptions()...), insecure.NewCredentials())
+	for _, authorization := range [][]string{nil, {"Bearer other"}, {"Bearer other"}} {
+		if err := c.execute(authorization...); status.Code(err) != codes.Unauthenticated || strings.Contains(err.Error(), "/home") {
+			t.Errorf("%v: %v", authorization, err)
+		}
+	}
+	if n := strings.Count(log.String(), "key_file=/home/a/mesh.key"); n != 1 {
+		t.Errorf("%d times in\n%s", n, log.String())
+	}
+}

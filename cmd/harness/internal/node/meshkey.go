@@ -81,7 +81,8 @@ func (n *Node) roleDoor(ctx context.Context, plan rolePlan) (*roledoor.Door, err
 	}
 	n.meshKey.set(key)
 	cfg.Tokens = []string{key, roledoor.Token(key, n.instance, n.mesh.started)}
-	cfg.Where = "the key of the mesh, which is in " + n.cfg.MeshKey.File + " (--mesh-key names another file, on all processes of the mesh)"
+	cfg.File = n.cfg.MeshKey.File
+	cfg.Where = "the key of the mesh, which is in the file " + MeshKeyFile + " of the user that runs it, or in that of --mesh-key, on all processes of the mesh (docs/security.md)"
 	if n.called() && !n.confined(ctx) {
 		n.notice(fmt.Sprintf("WARNING: commands of runs are not confined on this machine (`harness doctor` shows the reason), so they can read the key of the mesh in %s and call every role of it", n.cfg.MeshKey.File))
 	}
