@@ -32,21 +32,22 @@ var tokenShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 // Tokens are the tokens of a file, or one key. It is safe for concurrent use.
 type Tokens struct {
 	file    *reread.Value[[]entry] // nil: only key
-	key     []entry
+	key     func() string
 	holders holders
 	where   string // which token a caller has to send, for errors
 }
 
 // Key returns tokens of which there is one: a key that is valid for everything. where
 // completes "send" in the errors of callers without it, and must not contain the key.
-func Key(key, where string) *Tokens {
-	return &Tokens{key: []entry{{digest: sha256.Sum256([]byte(key)), caller: Caller{Name: Local, key: true}}}, where: where}
-}
+func Key(key, where string) *Tokens { return LiveKey(func() string { return key }, where) }
+
+// LiveKey is Key for a key that may be renewed.
+func LiveKey(key func() string, where string) *Tokens { return &Tokens{key: key, where: where} }
 
 // entries returns the tokens that are valid now.
 func (t *Tokens) entries() []entry {
 	if t.file == nil {
-		return t.key
+		return []entry{{digest: sha256.Sum256([]byte(t.key())), caller: Caller{Name: Local, key: true}}}
 	}
 	return t.file.Get()
 }

@@ -36,6 +36,8 @@ type Config struct {
 	// Tokens are the bearer tokens that are admitted: the key of the mesh, and the token
 	// that callers derive from it.
 	Tokens []string
+	// Live returns more tokens, which may change; may be nil.
+	Live func() []string
 	// Where completes "send" in the error of a caller without a token. It names no path: each
 	// user of the machine can read it.
 	Where string
@@ -123,7 +125,11 @@ func (d *Door) token(authorization []string) error {
 		return refuse(harnessv1.ErrorReason_ERROR_REASON_TOKEN_MISSING, "authorization is not `Bearer TOKEN`: send it once, with "+d.where())
 	}
 	found := false
-	for _, t := range d.cfg.Tokens {
+	tokens := d.cfg.Tokens
+	if d.cfg.Live != nil {
+		tokens = slices.Concat(tokens, d.cfg.Live())
+	}
+	for _, t := range tokens {
 		found = equal(t, strings.TrimSpace(token)) || found
 	}
 	if !found {

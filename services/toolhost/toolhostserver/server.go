@@ -110,6 +110,9 @@ type Config struct {
 	SandboxPrivateHosts []string
 	// Secrets are files of the harness that no command reads, wherever they are.
 	Secrets []string
+	// AfterKernel is called after each command at the level kernel, which runs as this user and can change the
+	// modes of files that it does not read; may be nil.
+	AfterKernel func()
 	// Tokens is the folder of the tokens of servers at which persons have signed in; hosts of one
 	// user may share it. Default: servers/tokens in Dir.
 	Tokens string
@@ -269,7 +272,7 @@ func New(config Config) (*Server, error) {
 	})
 	s.private, _ = config.privateHosts() // was validated
 	s.commands = command.New(command.Config{
-		Dir: filepath.Join(config.Dir, "sandbox"), Data: data, Secrets: config.Secrets, Least: config.SandboxLeast, Pass: config.PassEnvironment,
+		Dir: filepath.Join(config.Dir, "sandbox"), Data: data, Secrets: config.Secrets, AfterKernel: config.AfterKernel, Least: config.SandboxLeast, Pass: config.PassEnvironment,
 		Environ: config.environ, Mark: marks.New, Objects: s.worktrees.Objects, Private: s.private, Resolve: config.resolve, Logger: config.Logger,
 	})
 	_ = s.former.kill() // CancelTools tries again before it responds

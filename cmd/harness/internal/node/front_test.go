@@ -308,16 +308,28 @@ func TestKeyOfTheMeshThatCommandsCanReadIsSaid(t *testing.T) {
 	}
 }
 
-// TestKeyOfTheMeshThatOthersCanReadIsRefused, and a missing folder is named.
-func TestKeyOfTheMeshThatOthersCanReadIsRefused(t *testing.T) {
-	url, file := bus(t), filepath.Join(t.TempDir(), "k")
-	if err := os.WriteFile(file, []byte(localkey.New()), 0o644); err != nil {
+// TestKeyOfTheMeshThatOthersCanReadIsRenewed at a start, and one without a place or that cannot be renewed is refused.
+func TestKeyOfTheMeshThatOthersCanReadIsRenewed(t *testing.T) {
+	url, file, dir := bus(t), filepath.Join(t.TempDir(), "k"), t.TempDir()
+	former := localkey.New()
+	if err := os.WriteFile(file, []byte(former), 0o644); err != nil {
 		t.Fatal(err)
+	}
+	m := startMember(t, Config{NATS: url, MeshKey: MeshKey{File: file}, Roles: []string{workflow.Compaction}})
+	renewed, err := localkey.Read(file)
+	if err != nil || renewed == former {
+		t.Fatalf("renewed: %t, %v", renewed != former, err)
+	}
+	decide := harnessv1.CompactionService_Compact_FullMethodName
+	for key, want := range map[string]codes.Code{former: codes.Unauthenticated, renewed: codes.OK} {
+		if err := invoke(t, dialPlain(t, m.Addr(workflow.Compaction), key), decide); status.Code(err) != want {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 	for name, c := range map[string]struct {
 		key  MeshKey
 		want string
-	}{"readable": {MeshKey{File: file}, "chmod 600"}, "nowhere": {MeshKey{}, "XDG_CONFIG_HOME"}} {
+	}{"a folder": {MeshKey{File: dir}, "is not a regular file"}, "nowhere": {MeshKey{}, "XDG_CONFIG_HOME"}} {
 		n, err := Start(t.Context(), Config{Data: t.TempDir(), NATS: url, Listen: "127.0.0.1:0", MeshKey: c.key, Roles: []string{workflow.Compaction}})
 		if err == nil {
 			_ = n.Stop(t.Context())

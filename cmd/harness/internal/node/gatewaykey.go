@@ -130,14 +130,15 @@ func (n *Node) openKeys(ctx context.Context) error {
 	if n.keys.file == "" {
 		n.keys.file = filepath.Join(n.cfg.Data, KeyFile)
 	}
-	key, made, err := localkey.Ensure(n.keys.file)
+	key, made, err := localkey.Watch(n.keys.file, n.cfg.Logger)
 	if err != nil {
 		return fmt.Errorf("--key-file: %w", err)
 	}
 	// Every user of the machine reads the refusal, so it names no path.
 	where := "the key of the gateway, which is in the file " + KeyFile + " of its data directory, or in that of --key-file: on its machine `harness` and the clients find it, " +
 		"others send its content (docs/security.md)"
-	accepted := access.Key(key, where)
+	n.watchedKey.Store(key)
+	accepted := access.LiveKey(key.Key, where)
 	if plan.socket {
 		n.keys.socket = accepted
 	}

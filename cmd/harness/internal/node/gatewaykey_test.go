@@ -272,9 +272,24 @@ func TestKeyFileIsUsed(t *testing.T) {
 	if _, _, err := Attach(t.Context(), g.cfg.Data); err == nil || !strings.Contains(err.Error(), "chmod 600") {
 		t.Errorf("a key that others can read: %v", err)
 	}
-	dir := t.TempDir()
-	if n, err := Start(t.Context(), Config{Data: dir, KeyFile: file, Roles: []string{workflow.Gateway}}); err == nil || !strings.Contains(err.Error(), "--key-file") {
-		t.Errorf("a start with a key that others can read: %v, %v", n, err)
+	// The running gateway refuses the key that others could read, and so does a start.
+	refused(t, g.socket(), "--key-file", list(t, g.socket(), key))
+	renewed, err := localkey.Read(file)
+	if err != nil || renewed == key || list(t, g.socket(), renewed) != nil {
+		t.Errorf("renewed: %t, %v", renewed != key, err)
+	}
+	if err := os.Chmod(file, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	n, err := Start(t.Context(), Config{Data: t.TempDir(), KeyFile: file, Roles: []string{workflow.Gateway}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := localkey.Read(file); err != nil || again == renewed {
+		t.Errorf("a start with a key that others can read: renewed %t, %v", again != renewed, err)
+	}
+	if err := n.Stop(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

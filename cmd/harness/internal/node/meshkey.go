@@ -75,12 +75,15 @@ func (n *Node) roleDoor(ctx context.Context, plan rolePlan) (*roledoor.Door, err
 	if n.cfg.MeshKey.File == "" {
 		return nil, errors.New("--mesh-key: missing file: neither XDG_CONFIG_HOME nor HOME is set, where the processes of this machine share mesh.key; name a file, or set one of them")
 	}
-	key, _, err := localkey.Ensure(n.cfg.MeshKey.File)
+	key, _, err := localkey.Watch(n.cfg.MeshKey.File, n.cfg.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("--mesh-key: %w", err)
 	}
 	n.meshKey.set(key)
-	cfg.Tokens = []string{key, roledoor.Token(key, n.instance, n.mesh.started)}
+	cfg.Live = func() []string {
+		key := key.Key()
+		return []string{key, roledoor.Token(key, n.instance, n.mesh.started)}
+	}
 	cfg.File = n.cfg.MeshKey.File
 	cfg.Where = "the key of the mesh, which is in the file " + MeshKeyFile + " of the user that runs it, or in that of --mesh-key, on all processes of the mesh (docs/security.md)"
 	if n.called() && !n.confined(ctx) {
@@ -96,12 +99,12 @@ type meshKey struct {
 	logger *slog.Logger
 
 	mu       sync.Mutex
-	key      string // empty: not found yet
-	required bool   // of callers of this process
+	key      *localkey.File // nil: not found yet
+	required bool           // of callers of this process
 	reported bool
 }
 
-func (k *meshKey) set(key string) {
+func (k *meshKey) set(key *localkey.File) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.key, k.required = key, true
@@ -114,7 +117,7 @@ func (k *meshKey) demanded() string {
 	if !k.required {
 		return ""
 	}
-	return k.key
+	return k.key.Key()
 }
 
 // current returns the key; empty without one.
@@ -133,17 +136,30 @@ func (k *meshKey) token(p *harnessv1.Presence) string {
 	return roledoor.Token(key, p.GetInstance(), p.GetStartTime().AsTime())
 }
 
+// check puts back the mode of the key and renews it if a command has changed it.
+func (k *meshKey) check() {
+	k.mu.Lock()
+	key := k.key
+	k.mu.Unlock()
+	if key != nil {
+		key.Key()
+	}
+}
+
 // find returns the key, and reads its file until it is there.
 func (k *meshKey) find() string {
-	if k.key == "" && k.file != "" {
-		key, err := localkey.Read(k.file)
+	if k.key == nil && k.file != "" {
+		key, err := localkey.Follow(k.file, k.logger)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !k.reported {
 			k.reported = true
 			k.logger.Warn("the key of the mesh cannot be read, so roles that require it refuse this process", "error", err)
 		}
 		k.key = key
 	}
-	return k.key
+	if k.key == nil {
+		return ""
+	}
+	return k.key.Key()
 }
 
 // serverCheck returns the check of a server's certificate for a role.

@@ -32,6 +32,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/localkey"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver"
 )
@@ -60,16 +61,18 @@ type Node struct {
 	log      *jetstream.Log
 	instance string
 
-	local    *servers // gateway and roles, for this machine
-	front    *front   // the same over TCP; nil until the first role is registered
-	keys     doorKeys
-	meshKey  *meshKey
-	older    bool     // the data directory has been used before
-	unnote   []func() // remove the notes of the key
-	sandbox  *foundSandbox
-	commands *toolhostserver.Server // the tool host of this process; nil without one
-	handing  atomic.Bool            // Pause was followed by HandOver
-	gateway  harnessv1.GatewayServiceClient
+	local   *servers // gateway and roles, for this machine
+	front   *front   // the same over TCP; nil until the first role is registered
+	keys    doorKeys
+	meshKey *meshKey
+	// watchedKey is the gateway's key in a file; nil without one.
+	watchedKey atomic.Pointer[localkey.File]
+	older      bool     // the data directory has been used before
+	unnote     []func() // remove the notes of the key
+	sandbox    *foundSandbox
+	commands   *toolhostserver.Server // the tool host of this process; nil without one
+	handing    atomic.Bool            // Pause was followed by HandOver
+	gateway    harnessv1.GatewayServiceClient
 	// usage returns what the runs of a caller use.
 	usage     access.Usage
 	addresses map[string]string

@@ -37,7 +37,7 @@ func openToolHost(n *Node, d *dependencies) (*service, error) {
 		Environment: environment,
 		Dir:         filepath.Join(n.cfg.Data, toolsDir), Data: n.cfg.Data, Sync: n.cfg.Sync != "interval", Logger: n.cfg.Logger, SandboxLeast: least,
 		SandboxPrivateHosts: n.cfg.SandboxPrivateHosts, Secrets: n.cfg.secrets(), Withheld: n.cfg.Catalogue.Variables(),
-		Services: n.cfg.ToolServices, Remote: d.remote,
+		Services: n.cfg.ToolServices, Remote: d.remote, AfterKernel: n.checkKeys,
 	})
 	if err != nil {
 		return nil, err
@@ -121,6 +121,14 @@ func (c *Config) secrets() []string {
 		files = append(files, filepath.Dir(notes.Dir)) // with the key of the mesh
 	}
 	return slices.DeleteFunc(files, func(path string) bool { return path == "" })
+}
+
+// checkKeys checks the keys of this process after a command that could change their modes.
+func (n *Node) checkKeys() {
+	n.meshKey.check()
+	if key := n.watchedKey.Load(); key != nil {
+		key.Key()
+	}
 }
 
 // placeRole returns the name under which the tool host of a place is found, whatever

@@ -44,6 +44,8 @@ type Config struct {
 	// no command reaches them.
 	Data    string
 	Secrets []string
+	// AfterKernel is called after each command at the level kernel; may be nil.
+	AfterKernel func()
 	// Least is the least level at which commands run.
 	Least harnessv1.SandboxLevel
 	// Pass has the names of environment variables that commands inherit although they look
@@ -190,6 +192,9 @@ func (c *Commands) Run(ctx context.Context, req Request, p process.Command) (Exi
 	proxy := c.proxy(cfg)
 	p.Serve = proxy.Serve
 	exit, err := process.Run(ctx, p)
+	if level == sandbox.Kernel && c.config.AfterKernel != nil {
+		c.config.AfterKernel()
+	}
 	if err != nil {
 		c.config.Logger.Error("supervisor of a command failed", "error", err)
 	}

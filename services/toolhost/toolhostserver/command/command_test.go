@@ -87,3 +87,34 @@ func folder(t *testing.T, dir string) *os.File {
 	t.Cleanup(func() { _ = f.Close() })
 	return f
 }
+
+// TestModesAreCheckedAfterCommandsAtKernel: such a command runs as the same user, and changes the mode of a
+// file that it cannot read; one at full does not see the file.
+func TestModesAreCheckedAfterCommandsAtKernel(t *testing.T) {
+	t.Parallel()
+	secret := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var seen []os.FileMode
+	c := newCommands(t, Config{Secrets: []string{secret}, AfterKernel: func() {
+		if info, err := os.Stat(secret); err == nil {
+			seen = append(seen, info.Mode().Perm())
+		}
+		_ = os.Chmod(secret, 0o600)
+	}})
+	_, support := c.Find(t.Context())
+	for _, level := range []harnessv1.SandboxLevel{sandbox.Full, sandbox.Kernel} {
+		if support.GetLevel() < level {
+			t.Logf("this machine does not reach %s", sandbox.Name(level))
+			continue
+		}
+		exit, output := c.run(t, t.TempDir(), level, "cat "+secret+"; chmod 644 "+secret)
+		if strings.Contains(output, "secret\n") || exit.Unconfined {
+			t.Errorf("%s: %+v, %q", sandbox.Name(level), exit, output)
+		}
+	}
+	if support.GetLevel() >= sandbox.Kernel && (len(seen) != 1 || seen[0] != 0o644) {
+		t.Errorf("seen after the command: %v", seen)
+	}
+}
