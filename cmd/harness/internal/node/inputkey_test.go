@@ -24,7 +24,7 @@ func TestKeysOfInputs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	key, _, err := localkey.Ensure(meshFile)
+	key, _, err := localkey.Watch(meshFile, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
