@@ -207,7 +207,7 @@ func TestWhatRunsIsComparedBeforeItsEnd(t *testing.T) {
 
 	// Another process finds what a host that died during a call has left, and so does the next host.
 	store := trust.Open(h.config.Dir)
-	file, _ := store.Watched(h.dir)
+	file, _ := store.Baseline(h.dir)
 	if err := file.Set(h.dir, map[string]trust.Version{"CLAUDE.md": trust.Of([]byte("rules\n"))}); err != nil {
 		t.Fatal(err)
 	}

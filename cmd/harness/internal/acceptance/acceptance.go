@@ -87,8 +87,8 @@ func (p *Person) ask(path string, known, now trust.Version) error {
 // accept accepts the content that was shown, by the path and by that to which it leads.
 func (p *Person) accept(path string, now trust.Version) error {
 	err := p.store.Accept(path, now)
-	if real, linkErr := filepath.EvalSymlinks(path); linkErr == nil && real != path {
-		err = errors.Join(err, p.store.Accept(real, now))
+	if target, linkErr := filepath.EvalSymlinks(path); linkErr == nil && target != path {
+		err = errors.Join(err, p.store.Accept(target, now))
 	}
 	return err
 }
@@ -169,12 +169,12 @@ func (p *Person) Waiting(path string, all bool) (left int, err error) {
 	if p.store == nil {
 		return 0, errors.New("--data: HOME is not set: name a directory")
 	}
-	real, err := filepath.EvalSymlinks(path)
+	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return 0, err
 	}
-	waiting := p.store.Waiting(real)
-	if path, err = filepath.Abs(path); err == nil && path != real {
+	waiting := p.store.Waiting(target)
+	if path, err = filepath.Abs(path); err == nil && path != target {
 		waiting = append(waiting, p.store.Waiting(path)...)
 	}
 	for _, r := range waiting {

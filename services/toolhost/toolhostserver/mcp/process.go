@@ -58,7 +58,7 @@ func (s *Servers) run(ctx context.Context, p mcpclient.Process) error {
 	}
 	if p.Run.Workspace != "" {
 		// What it does between two calls is not in the result of any.
-		changes := s.config.Places.Begin(w.Dir, s.config.Find(w.Dir))
+		changes := s.config.Places.StartAt(w.Dir, s.config.Find(w.Dir))
 		defer func() {
 			if text := changes.Finish(s.config.Find(w.Dir), nil, places.Restores(cfg)).Text(); text != "" {
 				p.Notice(text)

@@ -19,14 +19,14 @@ import (
 // systems count seconds.
 const settled = 2 * time.Second
 
-// entry is what is known of a place.
+// entry is the known state of a place.
 type entry struct {
 	seen    identity
 	sure    bool // a place with this identity has not changed since it was read
 	version trust.Version
 }
 
-// identity tells whether a file has changed: its inode, size and times, and for a link those of
+// identity differs if a file has changed: its inode, size and times, and for a link those of
 // the file to which it leads.
 type identity struct{ own, target status }
 
@@ -55,7 +55,7 @@ func (i identity) changed() int64 { return max(i.own.time, i.target.time) }
 // fixed are the places that are compared although the search may not find them, below links.
 var fixed = toolhost.InstructionNames
 
-// compare compares the places of a workspace with what was known. Changes are those of the open
+// compare compares the places of a workspace with their known states. Changes are those of the open
 // watches; without them, those of the user.
 func (p *Places) compare(w *workspace, found []string, accepted ...string) {
 	names := make(map[string]bool, len(found)+len(w.known))
@@ -81,7 +81,7 @@ func (p *Places) compare(w *workspace, found []string, accepted ...string) {
 		}
 	}
 	for name := range names {
-		p.look(w, name, slices.Contains(accepted, w.absolute(name)))
+		p.update(w, name, slices.Contains(accepted, w.absolute(name)))
 	}
 	w.fresh, w.before = false, nil
 	if w.dirty && len(w.open) > 0 {
@@ -91,15 +91,15 @@ func (p *Places) compare(w *workspace, found []string, accepted ...string) {
 
 // see compares one place.
 func (p *Places) see(w *workspace, name string) {
-	p.look(w, name, false)
+	p.update(w, name, false)
 	if w.dirty {
 		p.mark(w)
 	}
 }
 
-// look reads a place if it may have changed, and keeps what it is. accepted reports that a person or a
+// update reads a place if it may have changed, and keeps its state. accepted reports that a person or a
 // rule has allowed the change.
-func (p *Places) look(w *workspace, name string, accepted bool) {
+func (p *Places) update(w *workspace, name string, accepted bool) {
 	former, known := w.known[name]
 	id := identify(w.absolute(name))
 	if known && former.sure && former.seen == id {
@@ -154,7 +154,7 @@ func (p *Places) record(path string, c change, accepted bool) error {
 	return p.store.Allowed(path, c.after)
 }
 
-// read returns what a place is. Links lead to files of the workspace alone.
+// read returns the version of a place. Links lead to files of the workspace alone.
 func read(dir, name string) trust.Version {
 	root, err := disk.OpenRoot(dir)
 	if err != nil {

@@ -68,11 +68,11 @@ func (p *Places) Start(g *guard.Watch) *Watch {
 	if g == nil {
 		return nil
 	}
-	return p.Begin(g.Workspace(), g.Places())
+	return p.StartAt(g.Workspace(), g.Places())
 }
 
-// Begin is Start with the places that were found, relative to the workspace.
-func (p *Places) Begin(dir string, found []string) *Watch {
+// StartAt is Start with the places that were found, relative to the workspace.
+func (p *Places) StartAt(dir string, found []string) *Watch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := p.workspace(dir)
@@ -136,27 +136,27 @@ func (p *Places) Waits(path, digest string) bool {
 	return p.store.Waits(path, digest)
 }
 
-// Inherit gives the files of a copy of a workspace what is known of those of the workspace.
+// Inherit gives the files of a copy of a workspace the records of the workspace.
 func (p *Places) Inherit(workspace, to string) error { return p.store.Inherit(workspace, to) }
 
-// workspace is what is known of the places of a workspace.
+// workspace is the known state of the places of a workspace.
 type workspace struct {
 	dir    string
 	known  map[string]entry // by path within it
-	file   *trust.Watched
+	file   *trust.Baseline
 	before map[string]trust.Version // of a call during which a host has died; nil for none
 	fresh  bool                     // nothing was compared yet
-	dirty  bool                     // known differs from what is in the file
+	dirty  bool                     // known differs from the file
 	open   []*Watch
 }
 
-// workspace returns what is known of a workspace.
+// workspace returns the known state of a workspace.
 func (p *Places) workspace(dir string) *workspace {
 	p.used = append(slices.DeleteFunc(p.used, func(d string) bool { return d == dir }), dir)
 	w := p.workspaces[dir]
 	if w == nil {
 		w = &workspace{dir: dir, known: map[string]entry{}, fresh: true, dirty: true}
-		w.file, w.before = p.store.Watched(dir)
+		w.file, w.before = p.store.Baseline(dir)
 		p.workspaces[dir] = w
 	}
 	return w

@@ -6,8 +6,8 @@
 //
 //   - A file that no run has changed has no record, and counts.
 //   - A file with a record counts while its content is one that was there before the first change of a
-//     run, or one that a person has accepted. Every other content waits, whoever wrote it: nothing
-//     tells what a person has written from what a run left between it.
+//     run, or one that a person has accepted. Every other content waits, also one that a
+//     person wrote: the lines of the person cannot be distinguished from those that a run left.
 //   - While a command runs in a workspace, its files count as they were when they were compared last. So
 //     it does if the host died meanwhile, until the next one has compared.
 //   - A record that cannot be read counts as one without an accepted content.
@@ -50,7 +50,7 @@ func Open(dir string) *Store {
 type Record struct {
 	// Path is absolute.
 	Path string `json:"path"`
-	// Former is what a person knows: what was there before the first change of a run, or was accepted last.
+	// Former is the content that a person knows: the one before the first change of a run, or the one accepted last.
 	Former Version `json:"former"`
 	// Accepted are the digests of the contents that count.
 	Accepted []string `json:"accepted"`
@@ -133,11 +133,11 @@ func (s *Store) Waits(path, digest string) bool {
 	if r := s.read(path); r != nil && !r.counts(digest) {
 		return true
 	}
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil || real == path {
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil || target == path {
 		return false
 	}
-	r := s.read(real)
+	r := s.read(target)
 	return r != nil && !r.counts(digest)
 }
 
@@ -145,8 +145,8 @@ func (s *Store) Waits(path, digest string) bool {
 // changed waits too. known is the content that a person can compare with.
 func (s *Store) Unaccepted(path, digest string) (known Version, waits bool) {
 	paths := []string{path}
-	if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
-		paths = append(paths, real)
+	if target, err := filepath.EvalSymlinks(path); err == nil && target != path {
+		paths = append(paths, target)
 	}
 	for _, at := range paths {
 		if r := s.read(at); r != nil && r.counts(digest) {

@@ -18,7 +18,7 @@ const (
 
 // Version is a content of a file.
 type Version struct {
-	// Digest is the SHA-256 of the content in lower-case hexadecimal, another text for what is no
+	// Digest is the SHA-256 of the content in lower-case hexadecimal, another text for a path that is no
 	// file that can be compared by it, and empty for no file.
 	Digest string `json:"digest,omitempty"`
 	// Text is the content, if Kept is set.
@@ -41,7 +41,7 @@ func Of(data []byte) Version {
 	return v
 }
 
-// Read returns what there is at a path; links are followed.
+// Read returns the version at a path; links are followed.
 func Read(path string) Version {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -52,8 +52,8 @@ func Read(path string) Version {
 	})
 }
 
-// ReadWith returns what is at a path that info describes, without following it, given what reads it as
-// a link and opens it.
+// ReadWith returns the version of a path that info describes, without following it. link reads it as a link,
+// and open opens it.
 func ReadWith(info fs.FileInfo, link func() (string, error), open func() (*os.File, error)) Version {
 	var v Version
 	if info.Mode()&fs.ModeSymlink != 0 {

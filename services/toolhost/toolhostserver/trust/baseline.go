@@ -15,9 +15,9 @@ const (
 	ended   = '-'
 )
 
-// Watched is the file of a workspace in which commands run: what its places were when they
-// were compared last. One goroutine at a time uses it.
-type Watched struct {
+// Baseline is the file of a workspace in which commands run: its places when they were compared
+// last. One goroutine at a time uses it.
+type Baseline struct {
 	path string
 	file *os.File
 }
@@ -28,14 +28,14 @@ type state struct {
 	Places    map[string]Version `json:"places"` // by path within it
 }
 
-func (s *Store) watchedFile(workspace string) string {
+func (s *Store) baselineFile(workspace string) string {
 	return filepath.Join(s.watched, content.Digest([]byte(workspace))[:32])
 }
 
-// Watched returns the file of a workspace, which it opens at the first Set. before is what its places
-// were before a command during which a host died; nil for no such command.
-func (s *Store) Watched(workspace string) (w *Watched, before map[string]Version) {
-	w = &Watched{path: s.watchedFile(workspace)}
+// Baseline returns the file of a workspace, which it opens at the first Set. before has its places
+// before a command during which a host died; nil for no such command.
+func (s *Store) Baseline(workspace string) (w *Baseline, before map[string]Version) {
+	w = &Baseline{path: s.baselineFile(workspace)}
 	if data, err := os.ReadFile(w.path); err == nil {
 		if st := runningState(data); st != nil && st.Workspace == workspace {
 			before = st.Places
@@ -53,8 +53,8 @@ func runningState(data []byte) *state {
 	return st
 }
 
-// Set stores what the places are, while a command runs.
-func (w *Watched) Set(workspace string, places map[string]Version) error {
+// Set stores the places, while a command runs.
+func (w *Baseline) Set(workspace string, places map[string]Version) error {
 	data, err := json.Marshal(state{Workspace: workspace, Places: places})
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (w *Watched) Set(workspace string, places map[string]Version) error {
 }
 
 // Mark stores whether a command runs. It returns false if nothing is set.
-func (w *Watched) Mark(runs bool) bool {
+func (w *Baseline) Mark(runs bool) bool {
 	if w.file == nil {
 		return false
 	}
@@ -92,7 +92,7 @@ func (w *Watched) Mark(runs bool) bool {
 }
 
 // Close closes the file, which remains unchanged.
-func (w *Watched) Close() {
+func (w *Baseline) Close() {
 	if w.file != nil {
 		_ = w.file.Close()
 		w.file = nil
