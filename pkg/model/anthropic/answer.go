@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -16,7 +15,7 @@ import (
 // answer collects the blocks of a response in the order in which they come. The zero
 // value is ready.
 type answer struct {
-	text      strings.Builder
+	text      wire.LongText
 	pieces    []*piece
 	reasoning bool // a text of the reasoning has come
 }
@@ -35,14 +34,14 @@ type piece struct {
 type call struct {
 	id, name  string
 	input     json.RawMessage // from the start of the block
-	arguments strings.Builder
+	arguments wire.LongText
 	written   bool // a delta was not empty
 }
 
 // thinking is a block of thinking as far as it has arrived.
 type thinking struct {
 	raw  json.RawMessage // the start of the block
-	text strings.Builder // for people
+	text wire.LongText   // for people
 
 	// added are what deltas have appended to the members thinking and signature, as it is
 	// between the quotes in their JSON.

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"encoding/json"
-	"strings"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -21,7 +20,7 @@ const refusalText = "refusal"
 type answer struct {
 	reasoning *Reasoning
 
-	text    strings.Builder
+	text    wire.LongText
 	refused int     // bytes of text that are a refusal
 	order   []piece // texts and reasoning
 	calls   []*call
@@ -42,7 +41,7 @@ type piece struct {
 type call struct {
 	index     wire.Int // -1: the server gave none
 	id, name  string
-	arguments strings.Builder
+	arguments wire.LongText
 	extra     json.RawMessage
 }
 
@@ -62,7 +61,7 @@ func (a *answer) add(r *reply) model.Delta {
 		a.addText(wire.Text(r.Content))
 	}
 	a.addRefusal(text(r.Refusal))
-	delta.Text = a.text.String()[before:]
+	delta.Text = a.text.Since(before)
 	return delta
 }
 

@@ -48,8 +48,8 @@ type item struct {
 
 // pieces are the deltas of an item.
 type pieces struct {
-	text, refusal, arguments strings.Builder
-	reasoning                strings.Builder
+	text, refusal, arguments wire.LongText
+	reasoning                wire.LongText
 	part                     reasoningPart // that the reasoning ends with
 }
 
@@ -119,7 +119,7 @@ func (i *item) opaque() *harnessv1.Opaque {
 // builder builds an answer from its items.
 type builder struct {
 	response model.Response
-	text     strings.Builder
+	text     wire.LongText
 	more     bool // the parts say more than text and calls
 	// reasoned has the ids of the reasoning in the answer, and whether it goes back.
 	reasoned map[wire.String]bool

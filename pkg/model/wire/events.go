@@ -26,8 +26,8 @@ type Event struct {
 // line out.
 type Events struct {
 	r     *bufio.Reader
-	line  []byte
-	data  []byte
+	line  chunks
+	data  chunks
 	large func() error
 	begun bool // the byte order mark has been looked for
 	cr    bool // the last line ended with a carriage return
@@ -49,7 +49,7 @@ func (e *Events) Next() (Event, error) {
 		skipMark(e.r)
 	}
 	var kind string
-	e.data = e.data[:0]
+	e.data.reset()
 	hasData := false
 	for {
 		line, err := e.readLine()
@@ -64,21 +64,22 @@ func (e *Events) Next() (Event, error) {
 			kind = string(value)
 		case "data":
 			if !hasData { // most events have one line, which is not copied
-				n := copy(e.line, value)
-				e.line, e.data, hasData = e.data, e.line[:n], true
+				n := copy(line, value)
+				e.line, e.data, hasData = e.data, chunks{small: line[:n], n: n}, true
 				break
 			}
-			if len(e.data)+len(value) >= MaxEvent {
+			if e.data.n+len(value) >= MaxEvent {
 				return Event{}, ErrTooLarge
 			}
-			if err := e.admit(len(e.data)); err != nil {
+			if err := e.admit(e.data.n); err != nil {
 				return Event{}, err
 			}
-			e.data = append(append(e.data, '\n'), value...)
+			e.data.add([]byte{'\n'})
+			e.data.add(value)
 		}
 		switch {
 		case (len(line) == 0 || atEnd) && hasData:
-			return Event{Type: kind, Data: e.data}, nil
+			return Event{Type: kind, Data: e.data.bytes()}, nil
 		case atEnd:
 			return Event{}, io.EOF
 		case len(line) == 0:
@@ -91,10 +92,10 @@ func (e *Events) Next() (Event, error) {
 // return or both. It does not wait for the byte after a carriage return. The
 // error is io.EOF with the last line, which may be empty.
 func (e *Events) readLine() ([]byte, error) {
-	e.line = e.line[:0]
+	e.line.reset()
 	for {
 		if _, err := e.r.Peek(1); err != nil {
-			return e.line, err
+			return e.line.bytes(), err
 		}
 		chunk, _ := e.r.Peek(e.r.Buffered())
 		if e.cr && chunk[0] == '\n' {
@@ -104,23 +105,23 @@ func (e *Events) readLine() ([]byte, error) {
 		e.cr = false
 		i := bytes.IndexAny(chunk, "\r\n")
 		if i < 0 {
-			e.line = append(e.line, chunk...)
+			e.line.add(chunk)
 			_, _ = e.r.Discard(len(chunk))
-			if len(e.line) > MaxEvent {
+			if e.line.n > MaxEvent {
 				return nil, ErrTooLarge
 			}
-			if err := e.admit(len(e.line)); err != nil {
+			if err := e.admit(e.line.n); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		e.line = append(e.line, chunk[:i]...)
+		e.line.add(chunk[:i])
 		e.cr = chunk[i] == '\r'
 		_, _ = e.r.Discard(i + 1)
-		if len(e.line) > MaxEvent {
+		if e.line.n > MaxEvent {
 			return nil, ErrTooLarge
 		}
-		return e.line, nil
+		return e.line.bytes(), nil
 	}
 }
 

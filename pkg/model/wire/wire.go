@@ -19,6 +19,7 @@ package wire
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -164,18 +165,30 @@ func (r *Response) ReadAll() ([]byte, error) {
 	if err == nil && len(b) == LargeBytes && r.Large != nil {
 		err = r.Large()
 	}
-	if err == nil && len(b) == LargeBytes {
-		var rest []byte
-		rest, err = io.ReadAll(io.LimitReader(r.body, MaxBody+1-LargeBytes))
-		b = append(b, rest...)
-	}
-	if err == nil && len(b) > MaxBody {
-		err = ErrTooLarge
-	}
 	if err != nil {
 		return nil, err
 	}
-	return b, nil
+	if len(b) < LargeBytes {
+		return b, nil
+	}
+	chunks, n := [][]byte{b}, len(b)
+	for { // a body that is refused needs no more than its bytes
+		last := &chunks[len(chunks)-1]
+		if len(*last) == cap(*last) {
+			chunks = append(chunks, make([]byte, 0, LargeBytes))
+			last = &chunks[len(chunks)-1]
+		}
+		m, err := r.body.Read((*last)[len(*last):cap(*last)])
+		*last, n = (*last)[:len(*last)+m], n+m
+		switch {
+		case n > MaxBody:
+			return nil, ErrTooLarge
+		case errors.Is(err, io.EOF):
+			return bytes.Join(chunks, nil), nil
+		case err != nil:
+			return nil, err
+		}
+	}
 }
 
 // Events reads the rest of the body as server-sent events.
