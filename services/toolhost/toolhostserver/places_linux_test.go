@@ -188,7 +188,8 @@ func TestWhatRunsIsComparedBeforeItsEnd(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, Config{})
 	h.project()
-	b := h.background("a", "echo evil > AGENTS.md; echo written; sleep 3600")
+	b := h.background("a", "until test -e go; do sleep 0.02; done; echo evil > AGENTS.md; echo written; sleep 3600")
+	h.write("go", "")
 	expect(t, h.output(b.GetId(), 0, 20), done, false, "written")
 	h.checkInstructions("CLAUDE.md", "rules\n")
 	other := trust.Open(h.config.Dir) // as another process

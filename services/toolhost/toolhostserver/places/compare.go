@@ -15,8 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/trust"
 )
 
-// settled is the age of a file's last change from which a further change has another time. Some file
-// systems count seconds.
+// settled is for file systems that count seconds.
 const settled = 2 * time.Second
 
 // entry is the known state of a place.
@@ -105,7 +104,7 @@ func (p *Places) update(w *workspace, name string, accepted bool) {
 	if known && former.sure && former.seen == id {
 		return
 	}
-	now := entry{seen: id, sure: id == identity{} || time.Since(time.Unix(0, id.changed())) > settled}
+	now := entry{seen: id, sure: id == identity{} || time.Since(time.Unix(0, id.changed())) > p.settled}
 	if id != (identity{}) {
 		now.version = read(w.dir, name)
 	}

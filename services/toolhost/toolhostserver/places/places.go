@@ -24,6 +24,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
@@ -42,6 +43,8 @@ const (
 type Places struct {
 	store *trust.Store
 	log   *slog.Logger
+	// settled is the age of a file's last change from which a further change has another time.
+	settled time.Duration
 
 	// mu is locked while places are compared.
 	mu         sync.Mutex
@@ -51,7 +54,7 @@ type Places struct {
 
 // New returns the Places of a host with its store.
 func New(store *trust.Store, log *slog.Logger) *Places {
-	return &Places{store: store, log: log, workspaces: map[string]*workspace{}}
+	return &Places{store: store, log: log, settled: settled, workspaces: map[string]*workspace{}}
 }
 
 // Watch is one call, or one process, of a run in a workspace. A nil Watch compares nothing.
