@@ -3,8 +3,8 @@ package input
 import harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 
 // Forged reports whether an input counts only if the gateway has sent it, and it has not: an approval, an
-// answer, a resume, which approves calls that wait for a review, or a change of the mode. Whoever can write
-// to the bus can send the others too, and gains nothing that the records of a run do not give.
+// answer, a resume, which approves calls that wait for a review, or a change of the mode. Other inputs permit
+// nothing, so they count without a seal.
 func Forged(item *harnessv1.InboxItem) bool {
 	if !item.GetUnsealed() {
 		return false

@@ -12,7 +12,7 @@ import (
 )
 
 // TestForgedInputsHaveNoEffect: an approval, an answer, a resume or a change of the mode without a valid seal has none,
-// and says so; an input of the gateway with its id counts. All other inputs count without a seal.
+// and an event reports it; an input of the gateway with its id counts. All other inputs count without a seal.
 func TestForgedInputsHaveNoEffect(t *testing.T) {
 	unsealed := func(item *harnessv1.InboxItem) *harnessv1.InboxItem {
 		item = proto.CloneOf(item)

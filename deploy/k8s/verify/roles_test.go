@@ -42,10 +42,10 @@ func each(format string, names ...string) (all []string) {
 }
 
 const (
-	everyone  = "gateway repair compaction turn stopdecision inference toolhost"
+	allRoles  = "gateway repair compaction turn stopdecision inference toolhost"
 	readers   = "gateway repair compaction turn stopdecision"
 	executors = "repair compaction turn stopdecision"
-	nobody    = ""
+	noRole    = ""
 )
 
 // publications are what a user may publish, requests to the API of JetStream among them.
@@ -58,31 +58,31 @@ var publications = []busRow{
 	{"store results of jobs, and report them", []string{"hm.blob.0." + run + ".as.k", "hm.jobend." + run + ".k"}, "inference"},
 	{"store profiles and prompts, which outlive runs", []string{"hm.value.profile.x"}, "gateway repair stopdecision"},
 	{"set timers", []string{"hm.timer.0." + run + ".7"}, executors},
-	{"fire timers", []string{"hm.timer.0." + run + ".7.fired"}, nobody},
+	{"fire timers", []string{"hm.timer.0." + run + ".7.fired"}, noRole},
 	{"tell workers to read an inbox", []string{"hm.control." + run}, "gateway repair"},
 	{"send text of a model", []string{"hm.delta." + run}, "turn"},
 	{"call hooks of clients", []string{"hm.hook." + run}, "repair turn stopdecision"},
-	{"send records to watchers", []string{"hm.live.0." + run + ".log.journal"}, nobody},
+	{"send records to watchers", []string{"hm.live.0." + run + ".log.journal"}, noRole},
 	{"find the tool host", []string{"hm.where.toolhost", "hm.where.toolhost.ledger"}, "gateway repair turn stopdecision"},
-	{"find processes", []string{"hm.here"}, everyone},
-	{"answer a request to another role", []string{"_INBOX.gateway.x", "_INBOX.repair.x.y", "_INBOX.x"}, nobody},
+	{"find processes", []string{"hm.here"}, allRoles},
+	{"answer a request to another role", []string{"_INBOX.gateway.x", "_INBOX.repair.x.y", "_INBOX.x"}, noRole},
 	{"read records, inputs and jobs", []string{"$JS.API.DIRECT.GET.RUNS_0", "$JS.API.DIRECT.GET.RUNS_0.hm.run.0." + run + ".inbox"}, readers},
 	{"read contents of runs", []string{"$JS.API.DIRECT.GET.BLOBS_0.hm.blob.0." + run + ".d", "$JS.API.STREAM.MSG.GET.BLOBS_0", "$JS.API.STREAM.MSG.GET.RUNS_0"}, readers + " inference"},
 	{"read profiles and prompts", []string{"$JS.API.STREAM.MSG.GET.VALUES"}, "gateway repair stopdecision"},
-	{"… by a direct get, delete them", []string{"$JS.API.DIRECT.GET.VALUES", "$JS.API.DIRECT.GET.VALUES.hm.value.profile.x", "$JS.API.STREAM.MSG.DELETE.VALUES"}, nobody},
+	{"… by a direct get, delete them", []string{"$JS.API.DIRECT.GET.VALUES", "$JS.API.DIRECT.GET.VALUES.hm.value.profile.x", "$JS.API.STREAM.MSG.DELETE.VALUES"}, noRole},
 	{"delete single records, inputs and jobs", []string{"$JS.API.STREAM.MSG.DELETE.RUNS_0", "$JS.API.STREAM.MSG.DELETE.TIMERS_0"}, readers},
 	{"delete single contents", each("$JS.API.STREAM.MSG.DELETE.BLOBS_%s", "0", "1", "2", "3"), readers + " inference"},
 	{"purge, delete, create, change, restore, copy a stream", append(each("$JS.API.STREAM.%s.RUNS_0", "PURGE", "DELETE", "CREATE", "UPDATE", "RESTORE", "SNAPSHOT"),
-		"$JS.API.STREAM.PURGE.VALUES", "$JS.API.STREAM.DELETE.VALUES"), nobody},
+		"$JS.API.STREAM.PURGE.VALUES", "$JS.API.STREAM.DELETE.VALUES"), noRole},
 	{"move leaders, remove servers, purge the account", []string{"$JS.API.STREAM.LEADER.STEPDOWN.RUNS_0", "$JS.API.CONSUMER.LEADER.STEPDOWN.RUNS_0.exec-turn", "$JS.API.STREAM.PEER.REMOVE.RUNS_0",
-		"$JS.API.META.LEADER.STEPDOWN", "$JS.API.SERVER.REMOVE", "$JS.API.ACCOUNT.PURGE.$G"}, nobody},
-	{"see the state of streams and consumers", []string{"$JS.API.STREAM.INFO.RUNS_0", "$JS.API.CONSUMER.INFO.RUNS_0.wake"}, everyone},
+		"$JS.API.META.LEADER.STEPDOWN", "$JS.API.SERVER.REMOVE", "$JS.API.ACCOUNT.PURGE.$G"}, noRole},
+	{"see the state of streams and consumers", []string{"$JS.API.STREAM.INFO.RUNS_0", "$JS.API.CONSUMER.INFO.RUNS_0.wake"}, allRoles},
 	{"list consumers", []string{"$JS.API.CONSUMER.LIST.RUNS_0"}, "gateway repair"},
 	{"follow all runs with a consumer that ends with its reader", []string{"$JS.API.CONSUMER.CREATE.RUNS_0.x", "$JS.API.CONSUMER.MSG.NEXT.RUNS_0.x"}, "gateway repair"},
 	{"deliver steps again", []string{"$JS.API.CONSUMER.RESET.RUNS_0.exec-turn"}, "repair"},
 	{"change or delete durable consumers", append(each("$JS.API.CONSUMER.CREATE.RUNS_0.%s", "exec-repair", "exec-compaction", "exec-turn", "exec-stopdecision", "inference", "wake", "timers"),
 		"$JS.API.CONSUMER.CREATE.RUNS_0.x.hm.run.>", "$JS.API.CONSUMER.CREATE.RUNS_0", "$JS.API.CONSUMER.DURABLE.CREATE.RUNS_0.x",
-		"$JS.API.CONSUMER.DELETE.RUNS_0.exec-turn", "$JS.API.CONSUMER.PAUSE.RUNS_0.exec-turn", "$JS.API.CONSUMER.UNPIN.RUNS_0.exec-turn"), nobody},
+		"$JS.API.CONSUMER.DELETE.RUNS_0.exec-turn", "$JS.API.CONSUMER.PAUSE.RUNS_0.exec-turn", "$JS.API.CONSUMER.UNPIN.RUNS_0.exec-turn"), noRole},
 	{"take and acknowledge steps of repair, wakes and timers", []string{"$JS.API.CONSUMER.MSG.NEXT.RUNS_0.exec-repair", "$JS.API.CONSUMER.MSG.NEXT.RUNS_0.wake", "$JS.API.CONSUMER.MSG.NEXT.TIMERS_0.timers",
 		"$JS.ACK.RUNS_0.exec-repair.1.1.1.1.0", "$JS.ACK.RUNS_0.wake.1.1.1.1.0", "$JS.ACK.TIMERS_0.timers.1.1.1.1.0"}, "repair"},
 	{"… steps of compaction", []string{"$JS.API.CONSUMER.MSG.NEXT.RUNS_0.exec-compaction", "$JS.ACK.RUNS_0.exec-compaction.1.1.1.1.0"}, "compaction"},
@@ -93,12 +93,12 @@ var publications = []busRow{
 
 // subscriptions are what a user may receive.
 var subscriptions = []busRow{
-	{"receive answers to another role", []string{"_INBOX.>", "_INBOX.*", "_INBOX.other.>", ">"}, nobody},
+	{"receive answers to another role", []string{"_INBOX.>", "_INBOX.*", "_INBOX.other.>", ">"}, noRole},
 	{"receive records as they are stored, text of models, calls of hooks", []string{"hm.live.0." + run + ".>", "hm.delta." + run, "hm.hook." + run}, "gateway"},
-	{"receive records by their own subjects", []string{"hm.run.>", "hm.blob.>", "hm.value.>", "hm.timer.>", "hm.>"}, nobody},
+	{"receive records by their own subjects", []string{"hm.run.>", "hm.blob.>", "hm.value.>", "hm.timer.>", "hm.>"}, noRole},
 	{"receive hints to read an inbox", []string{"hm.control.*.*"}, executors},
 	{"receive reports of results", []string{"hm.jobend.*.*.*"}, "repair compaction stopdecision"},
-	{"receive requests to the API, deliveries, acknowledgements", []string{"$JS.API.>", "$JS.ACK.>", "$JS.EVENT.>"}, nobody},
+	{"receive requests to the API, deliveries, acknowledgements", []string{"$JS.API.>", "$JS.ACK.>", "$JS.EVENT.>"}, noRole},
 	{"be found as the tool host", []string{"hm.where.toolhost", "hm.where.toolhost.ledger"}, "toolhost"},
 	{"be found as the gateway", []string{"hm.where.gateway"}, "gateway"},
 }
@@ -114,7 +114,7 @@ func TestRolesOnTheBus(t *testing.T) {
 	m.startNATS()
 	var table strings.Builder
 	table.WriteString("| a user of the bus can | " + strings.Join(busRoles, " | ") + " |\n|---|" + strings.Repeat("---|", len(busRoles)) + "\n")
-	inboxes := busRow{what: "receive answers to itself", who: everyone}
+	inboxes := busRow{what: "receive answers to itself", who: allRoles}
 	for _, c := range []struct {
 		rows []busRow
 		try  func(*nats.Conn, string) error

@@ -128,7 +128,7 @@ func TestAnswersGoToInboxes(t *testing.T) {
 		}
 	}
 	if n := len(asked); n != len(requests) {
-		t.Errorf("%d requests are answered and not %d", n, len(requests))
+		t.Errorf("%d requests have a response, not %d", n, len(requests))
 	}
 	if last, err := l.LastInbox(t.Context(), run); err != nil || last != 0 {
 		t.Errorf("an answer is stored at %d, %v", last, err)
