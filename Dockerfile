@@ -3,7 +3,7 @@
 #
 #   docker build -t harnessmesh/harness .                              # every role but the tool host
 #   docker build -t harnessmesh/harness-toolhost --target toolhost .   # the tool host
-FROM golang:1.26.8-bookworm AS build
+FROM golang:1.26.8-bookworm@sha256:a688600ca24f8a4d3ca77f95b0dd40704a9fc787c826660eb7ba0b641b8b175d AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
@@ -18,7 +18,7 @@ RUN mkdir -m 0777 /out/tmp && mkdir -m 0750 /out/data && chown 65532:65532 /out/
 
 # Commands of agents run in this image, so it has what they are fond of: a shell, git,
 # make, Python. Derive your own from it for compilers and the like.
-FROM debian:bookworm-slim AS toolhost
+FROM debian:bookworm-slim@sha256:3783cc01769c7b2b1b83a5c5ad96c815348e28ed7da68e2e3687004faa906251 AS toolhost
 RUN apt-get update \
  && apt-get install -y --no-install-recommends bash ca-certificates curl diffutils file findutils git jq less make patch procps python3 ripgrep unzip xz-utils \
  && rm -rf /var/lib/apt/lists/* \

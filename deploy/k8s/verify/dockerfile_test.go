@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -15,6 +16,9 @@ import (
 	"github.com/moby/patternmatcher"
 	"github.com/moby/patternmatcher/ignorefile"
 )
+
+// pinned matches an image with a tag, for people, and the digest that counts.
+var pinned = regexp.MustCompile(`^[^@:]+:[^@:]+@sha256:[0-9a-f]{64}$`)
 
 // recipe is a Dockerfile, read by the parser of BuildKit. There is no engine where
 // these tests run: what they show is that it parses and that its build command works
@@ -147,6 +151,9 @@ func TestImagesRunAsTheUserOfTheManifestsFromTheSameProgram(t *testing.T) {
 	for _, s := range r.stages {
 		if _, tag, _ := strings.Cut(s.BaseName, ":"); s.BaseName != "scratch" && (tag == "" || tag == "latest") {
 			t.Errorf("stage %s is from %s, which is not pinned", s.Name, s.BaseName)
+		}
+		if s.BaseName != "scratch" && !pinned.MatchString(s.BaseName) {
+			t.Errorf("stage %s is from %s, which names no digest", s.Name, s.BaseName)
 		}
 	}
 }
