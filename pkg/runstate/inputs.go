@@ -106,7 +106,8 @@ func Grant(s *harnessv1.Snapshot, tool string) {
 func GrantRules(s *harnessv1.Snapshot, rules []*harnessv1.ToolRule) (granted bool) {
 	fresh := slices.DeleteFunc(slices.Clone(rules), func(r *harnessv1.ToolRule) bool {
 		return slices.ContainsFunc(s.GetGrants(), func(stored *harnessv1.ToolRule) bool {
-			return stored.GetName() == r.GetName() && stored.GetPrefix() == r.GetPrefix() && stored.GetPath() == r.GetPath() && stored.GetHost() == r.GetHost() && stored.GetCommand() == r.GetCommand()
+			return stored.GetName() == r.GetName() && stored.GetPrefix() == r.GetPrefix() && stored.GetPath() == r.GetPath() &&
+				stored.GetHost() == r.GetHost() && stored.GetCommand() == r.GetCommand()
 		})
 	})
 	if len(s.GetGrants())+len(fresh) > maxGrants {

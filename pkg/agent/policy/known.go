@@ -100,7 +100,8 @@ func barsAllFlags(words []word) bool {
 func barsMake(words []word) bool {
 	return slices.ContainsFunc(words, func(w word) bool {
 		jobs, is := strings.CutPrefix(w.text, "-j")
-		return w.expands || !(is && strings.Trim(jobs, "0123456789") == "" || w.text == "-k" || w.text == "-s" || w.text == "-B")
+		harmless := is && strings.Trim(jobs, "0123456789") == "" || w.text == "-k" || w.text == "-s" || w.text == "-B"
+		return w.expands || !harmless
 	})
 }
 
