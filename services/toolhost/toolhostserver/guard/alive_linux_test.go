@@ -148,6 +148,7 @@ func TestChangesArePutBackWithoutEvents(t *testing.T) {
 	write(t, dir, map[string]string{".git/config": plainConfig, ".git/HEAD": ""})
 	g := newGuard(t)
 	g.pace = pace{round: time.Hour, poll: 10 * time.Millisecond}
+	g.notifier.refused = unix.EMFILE
 	w := &watched{Watch: start(t, g, dir), t: t, dir: dir, notes: make(chan string, 100)}
 	w.Tell(func(note string) { w.notes <- note })
 	for range 3 {

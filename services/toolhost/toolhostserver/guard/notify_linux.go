@@ -25,6 +25,8 @@ type notifier struct {
 	fd    int                                // of file, whose method Fd would make it block
 	users map[int32]map[*subscription]*place // by watch descriptor
 	done  chan struct{}                      // closed when the reader has ended
+	// refused is the error of the kernel in a test.
+	refused error
 }
 
 // subscription receives the events of the places of a call.
@@ -38,6 +40,9 @@ type subscription struct {
 func (n *notifier) subscribe() (*subscription, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.refused != nil {
+		return nil, n.refused
+	}
 	if n.file == nil {
 		fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 		if err != nil {
