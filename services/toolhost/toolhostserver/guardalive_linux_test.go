@@ -44,7 +44,7 @@ func TestABackgroundCommandReadsWhatWasPutBack(t *testing.T) {
 	h.killAll(h.LedgerID())
 }
 
-// TestACommandThatPlantsAgainAndAgainIsStopped, and the result says why.
+// TestACommandThatPlantsAgainAndAgainIsStopped, and the result has the reason.
 func TestACommandThatPlantsAgainAndAgainIsStopped(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, Config{})

@@ -15,15 +15,15 @@ const (
 	// head is how long a call is not watched. Most commands end before, and the comparison at their end
 	// comes sooner than one by the watch.
 	head = 50 * time.Millisecond
-	// round is the time between two comparisons without an event: for what is written into the memory
+	// round is the time between two comparisons without an event: for writes into the memory
 	// of a file, and repositories that the call makes in folders that are not watched.
 	round = 250 * time.Millisecond
-	// poll is that time if the kernel cannot tell of changes.
+	// poll is that time if the kernel cannot report changes.
 	poll = 50 * time.Millisecond
 	// share bounds what rounds cost: a comparison takes at most this part of the time between two.
 	share = 50
 	// grace is how long a file may be empty, which a program may be about to write, and a repository
-	// that the call makes may have what git completes a moment later.
+	// that the call makes may be incomplete.
 	grace = 40 * time.Millisecond
 	// breath bounds the pause between two comparisons by events, which is as long as a comparison.
 	breath = 10 * time.Millisecond
@@ -42,7 +42,7 @@ type alive struct {
 	poke chan struct{}
 
 	// Guard.mu guards the fields below.
-	fixes    []gitguard.Fix // that were put back; Tell takes them
+	fixes    []gitguard.Fix // that were put back, for the next note
 	restores int
 	stopped  bool
 	failed   []string
@@ -81,14 +81,14 @@ type lookout struct {
 	timer        *time.Timer
 	cost         time.Duration // of the last comparison, which ended at compared
 	compared     time.Time
-	// left are the paths that the last comparison has left as they are, since when.
+	// left are the paths that the last comparison has left unchanged, since when.
 	left map[string]time.Time
 }
 
 // stopped is what next returns at the end of the call.
 const stopped news = 255
 
-// polls makes the lookout read again and again, because the kernel does not tell of changes.
+// polls makes the lookout read again and again, because the kernel does not report changes.
 func (l *lookout) polls(why error) {
 	if l.subscription != nil {
 		l.subscription.close()
@@ -132,7 +132,7 @@ func (l *lookout) next() news {
 	}
 }
 
-// compare puts back what the call has changed, and sets the places to watch.
+// compare puts back the changes of the call, and sets the places to watch.
 func (l *lookout) compare(what news) {
 	if what == nothing {
 		return
@@ -232,7 +232,7 @@ func (g *Guard) restore(a *access, w *Watch, fixes []gitguard.Fix) {
 	g.share(w, fixes)
 }
 
-// share counts what was put back for all other calls that may have been the one. mu is locked.
+// share counts a restoration for all other calls that may have been the one. mu is locked.
 func (g *Guard) share(w *Watch, fixes []gitguard.Fix) {
 	for _, o := range g.open {
 		if o == w || o.alive == nil {
@@ -264,7 +264,7 @@ func (a *alive) count(fixes []gitguard.Fix, failed []string) {
 	}
 }
 
-// report tells the call of what was put back, if it wants to know at once.
+// report passes the note about restorations to the call, if it asked for it.
 func (l *lookout) report() {
 	l.guard.mu.Lock()
 	var note string
@@ -278,7 +278,7 @@ func (l *lookout) report() {
 	}
 }
 
-// text returns the note about what was put back while the call was alive, and by fixes at its end, and
+// text returns the note about restorations while the call was alive, and by fixes at its end, and
 // forgets it. Guard.mu is locked.
 func (a *alive) text(fixes []gitguard.Fix) string {
 	note := gitguard.Text(append(a.fixes, fixes...)) + gitguard.FailedText(a.failed)
@@ -290,9 +290,9 @@ func (a *alive) text(fixes []gitguard.Fix) string {
 	return note
 }
 
-// Tell calls a function with each note about what is put back while the call is alive, instead of
+// Notify calls a function with each note about restorations while the call is alive, instead of
 // returning it at the end.
-func (w *Watch) Tell(tell func(note string)) {
+func (w *Watch) Notify(tell func(note string)) {
 	w.guard.mu.Lock()
 	defer w.guard.mu.Unlock()
 	w.alive.tell = tell

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watched is a call that is alive in a repository.
-type watched struct {
+// liveCall is a call that is alive in a repository.
+type liveCall struct {
 	*Watch
 	t     *testing.T
 	dir   string
@@ -22,8 +22,8 @@ type watched struct {
 
 const plainConfig = "[core]\n\tbare = false\n[include]\n\tpath = ../team\n"
 
-// watchRepository starts a call, and returns when it is watched. Without rounds, only events tell of changes.
-func watchRepository(t *testing.T, p pace) *watched {
+// watchRepository starts a call, and returns when it is watched. Without rounds, only events report changes.
+func watchRepository(t *testing.T, p pace) *liveCall {
 	t.Helper()
 	dir := t.TempDir()
 	write(t, dir, map[string]string{
@@ -32,15 +32,15 @@ func watchRepository(t *testing.T, p pace) *watched {
 	})
 	g := newGuard(t)
 	g.pace = p
-	w := &watched{Watch: start(t, g, dir), t: t, dir: dir, notes: make(chan string, 100)}
-	w.Tell(func(note string) { w.notes <- note })
+	w := &liveCall{Watch: start(t, g, dir), t: t, dir: dir, notes: make(chan string, 100)}
+	w.Notify(func(note string) { w.notes <- note })
 	w.plant(".git/config", "[alias]\n\tst = !./evil\n")
 	w.expect("alias.st in .git/config")
 	return w
 }
 
 // plant puts a file there, as git does.
-func (w *watched) plant(name, content string) {
+func (w *liveCall) plant(name, content string) {
 	w.t.Helper()
 	write(w.t, w.dir, map[string]string{name + ".lock": content})
 	if err := os.Rename(filepath.Join(w.dir, name+".lock"), filepath.Join(w.dir, name)); err != nil {
@@ -49,7 +49,7 @@ func (w *watched) plant(name, content string) {
 }
 
 // expect waits until something is put back while the call is alive.
-func (w *watched) expect(part string) {
+func (w *liveCall) expect(part string) {
 	w.t.Helper()
 	select {
 	case note := <-w.notes:
@@ -64,45 +64,45 @@ func (w *watched) expect(part string) {
 
 // plants are changes while a call is alive, by what they do and what names them.
 var plants = map[string]struct {
-	plant func(w *watched)
+	plant func(w *liveCall)
 	names string
 }{
-	"renamed":          {func(w *watched) { w.plant(".git/config", plainConfig+"[core]\n\tfsmonitor = x\n") }, "core.fsmonitor in .git/config"},
-	"written":          {func(w *watched) { write(w.t, w.dir, map[string]string{".git/config": "[core]\n\tfsmonitor = x\n"}) }, "core.fsmonitor in .git/config"},
-	"of the worktree":  {func(w *watched) { w.plant(".git/config.worktree", "[core]\n\tfsmonitor = x\n") }, "core.fsmonitor in .git/config.worktree"},
-	"included":         {func(w *watched) { write(w.t, w.dir, map[string]string{"team": "[core]\n\tfsmonitor = x\n"}) }, "core.fsmonitor in team"},
-	"hook":             {func(w *watched) { write(w.t, w.dir, map[string]string{".git/hooks/pre-commit": "x"}) }, "the hook .git/hooks/pre-commit"},
-	"hook, executable": {func(w *watched) { _ = os.Chmod(filepath.Join(w.dir, ".git/hooks/pre-push"), 0o755) }, "the hook .git/hooks/pre-push"},
-	"hooks": {func(w *watched) {
+	"renamed":          {func(w *liveCall) { w.plant(".git/config", plainConfig+"[core]\n\tfsmonitor = x\n") }, "core.fsmonitor in .git/config"},
+	"written":          {func(w *liveCall) { write(w.t, w.dir, map[string]string{".git/config": "[core]\n\tfsmonitor = x\n"}) }, "core.fsmonitor in .git/config"},
+	"of the worktree":  {func(w *liveCall) { w.plant(".git/config.worktree", "[core]\n\tfsmonitor = x\n") }, "core.fsmonitor in .git/config.worktree"},
+	"included":         {func(w *liveCall) { write(w.t, w.dir, map[string]string{"team": "[core]\n\tfsmonitor = x\n"}) }, "core.fsmonitor in team"},
+	"hook":             {func(w *liveCall) { write(w.t, w.dir, map[string]string{".git/hooks/pre-commit": "x"}) }, "the hook .git/hooks/pre-commit"},
+	"hook, executable": {func(w *liveCall) { _ = os.Chmod(filepath.Join(w.dir, ".git/hooks/pre-push"), 0o755) }, "the hook .git/hooks/pre-push"},
+	"hooks": {func(w *liveCall) {
 		_ = os.Rename(filepath.Join(w.dir, ".git/hooks"), filepath.Join(w.dir, "h"))
 		write(w.t, w.dir, map[string]string{".git/hooks": "->../h"})
 	}, "the hook .git/hooks"},
-	"submodule": {func(w *watched) { w.plant(".git/modules/a/b/config", "[core]\n\tfsmonitor = x\n") }, "core.fsmonitor in .git/modules/a/b/config"},
-	"new submodule": {func(w *watched) {
+	"submodule": {func(w *liveCall) { w.plant(".git/modules/a/b/config", "[core]\n\tfsmonitor = x\n") }, "core.fsmonitor in .git/modules/a/b/config"},
+	"new submodule": {func(w *liveCall) {
 		write(w.t, w.dir, map[string]string{"m/HEAD": "", "m/config": "[core]\n\tfsmonitor = x\n"})
 		_ = os.Rename(filepath.Join(w.dir, "m"), filepath.Join(w.dir, ".git/modules/a/m"))
 	}, "core.fsmonitor in .git/modules/a/m/config"},
-	"common folder": {func(w *watched) {
+	"common folder": {func(w *liveCall) {
 		outside := w.t.TempDir()
 		write(w.t, outside, map[string]string{"objects/": "", "config": "[core]\n\tfsmonitor = x\n"})
 		write(w.t, w.dir, map[string]string{".git/worktrees/w/commondir": outside + "\n"})
 	}, "the file .git/worktrees/w/commondir"},
-	"another git folder": {func(w *watched) {
+	"another git folder": {func(w *liveCall) {
 		write(w.t, w.dir, map[string]string{"x/config": "[core]\n\tfsmonitor = x\n", "n/.git": "gitdir: ../x\n"})
 	}, "core.fsmonitor in x/config"},
-	"git folder moved": {func(w *watched) {
+	"git folder moved": {func(w *liveCall) {
 		_ = os.Rename(filepath.Join(w.dir, ".git"), filepath.Join(w.dir, "x"))
 		write(w.t, w.dir, map[string]string{".git": "->x"})
 		w.plant("x/config", "[core]\n\tfsmonitor = x\n")
 	}, "core.fsmonitor in x/config"},
-	"new repository": {func(w *watched) {
+	"new repository": {func(w *liveCall) {
 		outside := w.t.TempDir()
 		write(w.t, outside, map[string]string{"r/.git/config": "[core]\n\tfsmonitor = x\n"})
 		_ = os.Rename(filepath.Join(outside, "r"), filepath.Join(w.dir, "r"))
 	}, "core.fsmonitor in r/.git/config"},
 }
 
-// TestChangesArePutBackWhileTheCallIsAlive, each by the event that tells of it.
+// TestChangesArePutBackWhileTheCallIsAlive, each by its event.
 func TestChangesArePutBackWhileTheCallIsAlive(t *testing.T) {
 	t.Parallel()
 	for name, c := range plants {
@@ -118,7 +118,7 @@ func TestChangesArePutBackWhileTheCallIsAlive(t *testing.T) {
 	}
 }
 
-// TestRoundsFindWhatNoEventTells: what is written into the memory of a file, and repositories in folders
+// TestRoundsFindWhatNoEventTells: writes into the memory of a file, and repositories in folders
 // that are not watched.
 func TestRoundsFindWhatNoEventTells(t *testing.T) {
 	t.Parallel()
@@ -141,7 +141,7 @@ func TestRoundsFindWhatNoEventTells(t *testing.T) {
 	w.End()
 }
 
-// TestChangesArePutBackWithoutEvents, if the kernel refuses to tell of them.
+// TestChangesArePutBackWithoutEvents, if the kernel refuses to report them.
 func TestChangesArePutBackWithoutEvents(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -149,8 +149,8 @@ func TestChangesArePutBackWithoutEvents(t *testing.T) {
 	g := newGuard(t)
 	g.pace = pace{round: time.Hour, poll: 10 * time.Millisecond}
 	g.notifier.refused = unix.EMFILE
-	w := &watched{Watch: start(t, g, dir), t: t, dir: dir, notes: make(chan string, 100)}
-	w.Tell(func(note string) { w.notes <- note })
+	w := &liveCall{Watch: start(t, g, dir), t: t, dir: dir, notes: make(chan string, 100)}
+	w.Notify(func(note string) { w.notes <- note })
 	for range 3 {
 		w.plant(".git/config", "[alias]\n\tst = !./evil\n")
 		w.expect("alias.st in .git/config")
@@ -200,7 +200,7 @@ func TestApprovedChangesStayWhileAnotherCallIsAlive(t *testing.T) {
 }
 
 // TestOrdinaryChangesAreLeftWhileTheCallIsAlive: keys that a call may change, files that a program is about
-// to write, and what leads to a folder that is not there yet.
+// to write, and pointers to a folder that does not exist yet.
 func TestOrdinaryChangesAreLeftWhileTheCallIsAlive(t *testing.T) {
 	t.Parallel()
 	w := watchRepository(t, pace{round: time.Hour})

@@ -7,12 +7,12 @@
 // workspace's own is always among them. Folders are read again if they have changed.
 //
 // While the processes of a call are alive, the places of its snapshot are watched, from 50 ms after its
-// start on. What Compare decides is put back at once, what a repository that the call makes has, or an
+// start on. What Compare decides is put back immediately, what a repository that the call makes has, or an
 // empty file, after 40 ms: git or another program may be about to complete it. An entry that leads git
-// to no usable repository is left. Nothing else is touched. The kernel tells of changes by inotify, in
-// folders, because git replaces files. What no event tells of is found by reading again, every 250 ms or, in
-// large workspaces, so seldom that it takes at most 2 % of a processor. If the kernel refuses to tell,
-// the log says so, and every 50 ms is read again. A call for which something is put back 20 times is stopped.
+// to no usable repository is left. Nothing else is touched. The kernel reports changes by inotify, in
+// folders, because git replaces files. What no event reports is found by reading again, every 250 ms or, in
+// large workspaces, so seldom that it takes at most 2 % of a processor. If the kernel refuses to report them,
+// the log has a warning, and every 50 ms is read again. A call for which something is put back 20 times is stopped.
 // Several calls in one workspace all count it, because it is not known which one has done it.
 //
 // What a call has written there is kept in the folder kept of the host. The snapshot before a call

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Events of places. Those of structure are about entries, those of content about what is in them too.
+// Events of places. Those of structure are about entries, those of content about the data of entries too.
 const (
 	structure = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_DELETE | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF
 	content   = structure | unix.IN_MODIFY | unix.IN_CLOSE_WRITE | unix.IN_ATTRIB
@@ -146,8 +146,8 @@ func (s *subscription) take() news {
 	return taken
 }
 
-// tell adds news. notifier.mu is locked.
-func (s *subscription) tell(what news) {
+// record adds news. notifier.mu is locked.
+func (s *subscription) record(what news) {
 	if what == nothing {
 		return
 	}
@@ -177,26 +177,26 @@ func (n *notifier) read(file *os.File, done chan struct{}) {
 	}
 }
 
-// event tells the subscriptions of an event. mu is locked.
+// event records an event for its subscriptions. mu is locked.
 func (n *notifier) event(wd int32, mask uint32, name string) {
 	if mask&unix.IN_Q_OVERFLOW != 0 {
 		for _, users := range n.users {
 			for s := range users {
-				s.tell(folders)
+				s.record(folders)
 			}
 		}
 		return
 	}
 	for s, p := range n.users[wd] {
 		if mask&lost != 0 {
-			s.tell(folders)
+			s.record(folders)
 			if mask&unix.IN_IGNORED == 0 {
 				continue // it is watched again when the path is read
 			}
 			delete(s.at, p.path)
 			continue
 		}
-		s.tell(p.what(name, mask&unix.IN_ISDIR != 0))
+		s.record(p.what(name, mask&unix.IN_ISDIR != 0))
 	}
 	if mask&unix.IN_IGNORED != 0 {
 		delete(n.users, wd)

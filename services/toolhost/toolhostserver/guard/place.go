@@ -8,7 +8,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/gitguard"
 )
 
-// news is what has changed in the places of a call.
+// news is the kind of change in the places of a call.
 type news uint8
 
 const (
@@ -31,7 +31,7 @@ type place struct {
 	content bool
 }
 
-// what returns what an event about an entry is. It has no name if the place is a file.
+// what returns the kind of change of an event about an entry. It has no name if the place is a file.
 func (p *place) what(name string, folder bool) news {
 	switch {
 	case folder && p.folders:
@@ -50,7 +50,7 @@ func (p *place) what(name string, folder bool) news {
 // ofGit are the entries of a git folder that matter.
 var ofGit = []string{"config", "config.worktree", "commondir", "hooks", "modules", "worktrees", "rebase-merge", "rebase-apply"}
 
-// places returns the places of a workspace in which what was before a call, and is there now, can change.
+// places returns the places of a workspace in which a snapshot from before a call, and the present one, can change.
 func places(before, now *gitguard.Snapshot) map[string]*place {
 	all := placeSet{}
 	all.folder(now.Workspace, true, false, ".git")

@@ -24,7 +24,8 @@ const (
 // a folder above it has changed: the call may have moved it there. This also holds for repositories that come
 // into the searched part because the call has removed folders.
 
-// sweep leaves, in found, what the call has not changed, and adds what it has changed beyond the search. It returns a note for the result of the call; empty if all
+// sweep leaves, in found, repositories that the call has not changed, and adds those beyond the search that it has.
+// It returns a note for the result of the call; empty if all
 // was searched.
 func (w *Watch) sweep(f *found) string {
 	if w.alive == nil || !w.partial && len(f.rest) == 0 {
@@ -64,7 +65,7 @@ func (w *Watch) sweep(f *found) string {
 	return gitguard.PartialText(maxFolders, len(rest) > 0)
 }
 
-// leave removes the repositories that are not known, and that the call has not changed, from what was found in
+// leave removes the repositories that are not known, and that the call has not changed, from those found in
 // a workspace that is searched in part. Guard.mu is locked.
 func (w *Watch) leave(f *found) {
 	if !w.partial && len(f.rest) == 0 {
@@ -147,7 +148,7 @@ func changedSince(folder string, since time.Time) bool {
 			return false
 		}
 		if info.IsDir() && (filepath.Base(path) == ".git" || strings.HasSuffix(path, "/.git")) {
-			return false // each commit changes it; what was put there has its own time
+			return false // each commit changes it; files put there have their own time
 		}
 		return !time.Unix(0, changed(info)).Before(since)
 	})

@@ -11,7 +11,7 @@ import (
 
 const aliased = "[core]\n\tbare = false\n[alias]\n\tx = !mine\n"
 
-// TestWhatIsBeyondTheSearchIsSwept after a command: what it has changed there is taken away, what the user
+// TestWhatIsBeyondTheSearchIsSwept after a command: its changes there are taken away, repositories that the user
 // has there is left, also if the search comes there later.
 func TestWhatIsBeyondTheSearchIsSwept(t *testing.T) {
 	t.Parallel()
@@ -30,7 +30,8 @@ func TestWhatIsBeyondTheSearchIsSwept(t *testing.T) {
 		deep + "bare/config": "[alias]\n\tx = !evil\n", deep + "kept/.git/HEAD": "ref: refs/heads/x\n", deep + "made/.git/hooks/pre-push": "evil",
 	})
 	note := w.End()
-	for _, part := range []string{"core.fsmonitor in " + deep + "made/.git/config", "core.fsmonitor in " + deep + "changed/.git/config", "alias.x in " + deep + "bare/config", "the hook", "more than"} {
+	for _, part := range []string{"core.fsmonitor in " + deep + "made/.git/config", "core.fsmonitor in " + deep + "changed/.git/config",
+		"alias.x in " + deep + "bare/config", "the hook", "more than"} {
 		if !strings.Contains(note, part) {
 			t.Errorf("no %q in %s", part, note)
 		}

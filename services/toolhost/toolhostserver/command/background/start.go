@@ -141,7 +141,7 @@ func (s *Commands) execute(ctx context.Context, b *background, call Call) (comma
 			_, _ = b.output.Write([]byte("\n" + note + "\n"))
 		}
 	}
-	watch.Tell(tell)
+	watch.Notify(tell)
 	watch.StopBy(func() { b.stop(guard.ErrStopped) })
 	defer func() {
 		tell(watch.End())
