@@ -283,7 +283,7 @@ func (l *lookout) report() {
 func (a *alive) text(fixes []gitguard.Fix) string {
 	note := gitguard.Text(append(a.fixes, fixes...)) + gitguard.FailedText(a.failed)
 	if a.stopped {
-		note = strings.TrimPrefix(note+" "+gitguard.StoppedText(a.restores), " ")
+		note = strings.TrimPrefix(note+" "+gitguard.StoppedText(maxRestores), " ")
 		a.stopped = false
 	}
 	a.fixes, a.failed = nil, nil

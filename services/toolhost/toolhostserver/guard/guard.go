@@ -212,7 +212,7 @@ func (w *Watch) End() string {
 		note := w.sweep(&found)
 		w.guard.mu.Lock()
 		text, err := w.guard.putBack(w, found)
-		text = strings.TrimPrefix(text+" "+note, " ")
+		text = strings.TrimSpace(text + " " + note)
 		switch {
 		case err == nil:
 			w.remove()
