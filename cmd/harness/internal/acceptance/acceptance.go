@@ -64,7 +64,7 @@ func (p *Person) Read(path string) ([]byte, error) {
 		}
 		return data, nil
 	}
-	return nil, fmt.Errorf("%s: a run has changed it, and nobody has accepted that: look at it with harness trust, and accept it with harness trust %s", path, path)
+	return nil, fmt.Errorf("%s: a run has changed it, and no person has accepted that: look at it with harness trust, and accept it with harness trust %s", path, path)
 }
 
 // errRefused: the person does not accept a file.
@@ -119,7 +119,7 @@ func (p *Person) BeforeRun(workspace string) error {
 			continue
 		}
 		if !p.console.Interactive() {
-			p.console.Report("%s is left out: a run has changed it, and nobody has accepted that: harness trust %s", name(r.Path), name(r.Path))
+			p.console.Report("%s is left out: a run has changed it, and no person has accepted that: harness trust %s", name(r.Path), name(r.Path))
 			continue
 		}
 		if err := p.ask(r.Path, r.Former, trust.Read(r.Path)); err != nil && !errors.Is(err, errRefused) {
@@ -143,7 +143,7 @@ func repository(workspace string) string {
 	}
 }
 
-// counts reports whether a run in a workspace reads a file without being asked: an instruction file of the
+// counts reports whether a run in a workspace reads a file without a flag that names it: an instruction file of the
 // workspace or of a folder above it, or one of a skill.
 func counts(path, workspace string) bool {
 	for at := workspace; ; at = filepath.Dir(at) {
