@@ -59,7 +59,7 @@ func unseen(r rune) bool {
 }
 
 // stack returns how many marks a character can have so that both are seen: two for the letters of
-// Latin, Greek and Cyrillic, one for a digit or a sign of emoji, none for what is no letter, and four in scripts that
+// Latin, Greek and Cyrillic, one for a digit or a sign of emoji, none for a rune that is no letter, and four in scripts that
 // write vowels, tones and cantillation as marks.
 func stack(base rune) int {
 	switch {

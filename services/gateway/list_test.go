@@ -55,7 +55,7 @@ func aRun(i int) runlog.Entry {
 // live returns the live heap in bytes.
 func live() float64 {
 	runtime.GC()
-	runtime.GC() // what the first one has finalised
+	runtime.GC() // the objects that the first one has finalised
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc)

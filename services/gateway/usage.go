@@ -7,7 +7,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
 )
 
-// Usage is what the runs of a caller use, with those of their sub-agents.
+// Usage is the usage of a caller's runs, with those of their sub-agents.
 type Usage struct {
 	// AtWork is how many are running.
 	AtWork int
@@ -18,7 +18,7 @@ type Usage struct {
 // usages are the usages of the holders of tokens, by the names of their lines. Runs of local persons
 // take nothing here.
 type usages struct {
-	runs  map[uint32]used // by the number of the row
+	runs  map[uint32]share // by the number of the row
 	names map[string]*callerUsage
 }
 
@@ -28,14 +28,14 @@ type callerUsage struct {
 	runs int
 }
 
-// used is what one run uses.
-type used struct {
+// share is the part of one run.
+type share struct {
 	by     *callerUsage
 	atWork bool
 	bytes  uint64
 }
 
-// set counts what a run uses, in place of what it used before.
+// set counts the share of a run, and its former one no longer.
 func (u *usages) set(number uint32, s *harnessv1.Snapshot, status harnessv1.RunStatus) {
 	u.remove(number)
 	name := s.GetStartedBy()
@@ -43,14 +43,14 @@ func (u *usages) set(number uint32, s *harnessv1.Snapshot, status harnessv1.RunS
 		return
 	}
 	if u.names == nil {
-		u.runs, u.names = map[uint32]used{}, map[string]*callerUsage{}
+		u.runs, u.names = map[uint32]share{}, map[string]*callerUsage{}
 	}
 	by := u.names[name]
 	if by == nil {
 		by = &callerUsage{name: strings.Clone(name)}
 		u.names[by.name] = by
 	}
-	now := used{by: by, atWork: status == harnessv1.RunStatus_RUN_STATUS_RUNNING, bytes: s.GetConversationBytes()}
+	now := share{by: by, atWork: status == harnessv1.RunStatus_RUN_STATUS_RUNNING, bytes: s.GetConversationBytes()}
 	u.runs[number] = now
 	by.runs++
 	by.Bytes += now.bytes
@@ -77,7 +77,7 @@ func (u *usages) remove(number uint32) {
 	}
 }
 
-// Usage returns what the runs use that the holder of a name has started.
+// Usage returns the usage of the runs that the holder of a name has started.
 func (x *Index) Usage(name string) Usage {
 	if by := x.usages.names[name]; by != nil {
 		return by.Usage

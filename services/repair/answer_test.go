@@ -171,8 +171,8 @@ func TestARefusedTimerIsNotRemembered(t *testing.T) {
 	}
 }
 
-// TestAnAnswerMovesTheDeadline: what is left to wait for has another one, with a
-// own timer; where it stays, so does the park.
+// TestAnAnswerMovesTheDeadline: the calls that still wait have another one, and
+// another timer; where it stays, so does the park.
 func TestAnAnswerMovesTheDeadline(t *testing.T) {
 	if s := drain(t, asking(), result("c", "sunny")).GetStep().GetSnapshot(); s.GetParkVersion() != 0 || !s.GetWakeAt().AsTime().Equal(noon.Add(2*time.Hour)) {
 		t.Errorf("after the first answer: version %d, wakes at %v", s.GetParkVersion(), s.GetWakeAt())

@@ -79,7 +79,7 @@ func outer(t *testing.T, name string) (join func(pid int), count func() int) {
 	}
 }
 
-// smallDisk gives a host a file system of its own, which a bomb can fill.
+// smallDisk gives a host a separate file system, which a bomb can fill.
 func smallDisk(t *testing.T) func(base string) {
 	return func(base string) {
 		if err := unix.Mount("tmpfs", base, "tmpfs", 0, outerDisk); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// forge has the user of turn write an approval into a run that waits for one: NATS refuses the subject, but stores what
-// the server answers to a request that names it. Repair does not count it, whatever it contains, and the approval of a person after it
+// forge has the user of turn write an approval into a run that waits for one: NATS refuses the subject, but stores the
+// answer of the server to a request that names it. Repair does not count it, whatever it contains, and the approval of a person after it
 // counts. exits runs harness and returns its exit code.
 func (m *mesh) forge(dir string, harness func(...string) string, exits func(...string) (string, int)) {
 	m.t.Helper()

@@ -217,7 +217,7 @@ func Disguised(arguments string) []string {
 	return content.Disguised(texts.String())
 }
 
-// collect writes the names and the texts of a value, each on lines of its own.
+// collect writes the names and the texts of a value, each on separate lines.
 func collect(texts *strings.Builder, value any) {
 	switch v := value.(type) {
 	case string:

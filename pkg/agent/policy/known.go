@@ -25,7 +25,7 @@ type program struct {
 // of the workspace, as their names say. Not here are, for what arguments make them do:
 //   - shells, editors, pagers, and interpreters with a program as an argument: mksh, ash, csh,
 //     rbash, vim, less, man, expect, awk, sed, perl;
-//   - what has an option for a command: tar, find, sort, rg, fd, rsync, ssh, ld.so, and of git
+//   - programs with an option for a command: tar, find, sort, rg, fd, rsync, ssh, ld.so, and of git
 //     grep, bisect, rebase, submodule, difftool, fetch, pull, clone, archive, merge, config;
 //   - builtins that set variables or expand text: printf, read, test, mapfile;
 //   - what writes a file that it is given: cp, mv, tee, dd, touch, tree, xxd, uniq;
@@ -96,7 +96,7 @@ func barsAllFlags(words []word) bool {
 }
 
 // barsMake bars all but flags about how targets are made: variables, other makefiles and other
-// targets change what is made.
+// targets change the files that are made.
 func barsMake(words []word) bool {
 	return slices.ContainsFunc(words, func(w word) bool {
 		jobs, is := strings.CutPrefix(w.text, "-j")
@@ -151,7 +151,7 @@ func (p prefix) covers(command []word) bool {
 	return n == 0 || len(p) < n || !barred(command, len(p))
 }
 
-// barred reports whether the words of a command from the n-th on are such that its first words do not say what it does.
+// barred reports whether the words of a command from the n-th on make it do something that its first words do not name.
 func barred(command []word, n int) bool {
 	bars := known[command[0].text].bars
 	return bars != nil && bars(command[n:])

@@ -45,7 +45,7 @@ func TestPrefixesOfKnownProgramsOnly(t *testing.T) {
 	}
 }
 
-// TestArgumentsAfterAPrefix: what was approved as a prefix of a known program does not allow arguments
+// TestArgumentsAfterAPrefix: an approved prefix of a known program does not allow arguments
 // that make it run something else. Fewer words are those of a person, and allow all that follows.
 func TestArgumentsAfterAPrefix(t *testing.T) {
 	for _, c := range []struct {

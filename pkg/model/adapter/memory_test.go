@@ -21,7 +21,7 @@ import (
 
 // TestRefusedAnswerCostsItsBytes: of a service that sends a GB, in one line, in one event, in one body or
 // as text, about as much is read as is permitted, and all that is allocated meanwhile is at most 64 MiB. Not parallel: it
-// counts what the process allocates.
+// counts the allocations of the process.
 func TestRefusedAnswerCostsItsBytes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads answers of 16 MB and more")

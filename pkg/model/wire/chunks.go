@@ -2,8 +2,8 @@ package wire
 
 import "bytes"
 
-// chunks are bytes that grow by pieces. Up to LargeBytes they are in one slice, which is used again; what
-// is beyond is in slices of its own until the bytes are read, so that a line that is refused for its size needs
+// chunks are bytes that grow by pieces. Up to LargeBytes they are in one slice, which is used again; the
+// rest is in separate slices until the bytes are read, so that a line that is refused for its size needs
 // no more memory than its bytes.
 type chunks struct {
 	small []byte

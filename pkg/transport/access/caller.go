@@ -21,7 +21,7 @@ type Caller struct {
 	// Tier and Entitlements have no effect here; runs that the caller starts have them.
 	Tier         string
 	Entitlements []string
-	// Quotas bound what the caller uses.
+	// Quotas bound the caller's use.
 	Quotas Quotas
 
 	key bool // presented the key of this machine

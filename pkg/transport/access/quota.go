@@ -53,7 +53,7 @@ func quotaOf(value string) (int, error) {
 	return n, nil
 }
 
-// holders have what the holders of tokens use, by their names.
+// holders have the usage of the holders of tokens, by their names.
 type holders struct {
 	mu  sync.Mutex
 	all map[string]*holder
@@ -128,7 +128,7 @@ func exceeded(quota string, most int, what string) error {
 	return st.Err()
 }
 
-// Counting returns a guard that bounds what the runs of a token use.
+// Counting returns a guard that bounds the usage of a token's runs.
 func (g *Guard) Counting(usage Usage) *Guard {
 	counting := *g
 	counting.usage = usage

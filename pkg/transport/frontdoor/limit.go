@@ -15,16 +15,16 @@ type Limits struct {
 	Peer int
 	// Total is for all; 0 for no bound.
 	Total int
-	// Yield makes a connection without a call, as Proven tells, leave for a new one: the oldest of
+	// Yield makes a connection without a call, as Proven records, leave for a new one: the oldest of
 	// its peer, or of all. Otherwise the new one is closed.
 	Yield bool
 }
 
-// Limited is a listener within Limits. A peer is a user of this machine at an address of loopback,
+// BoundedListener is a listener within Limits. A peer is a user of this machine at an address of loopback,
 // whose sockets the kernel names (Linux), and elsewhere an IPv4 address or the 64 bits of an IPv6
 // network. Connections over loopback whose user is not known count together. The first refusal of
 // a peer is logged, until it has no connection.
-type Limited struct {
+type BoundedListener struct {
 	net.Listener
 	limits Limits
 	logger *slog.Logger
@@ -46,12 +46,12 @@ type peer struct {
 }
 
 // Limit returns a listener within limits.
-func Limit(listener net.Listener, limits Limits, logger *slog.Logger) *Limited {
-	return &Limited{Listener: listener, limits: limits, logger: logger, peers: map[origin]*peer{}, conns: map[string]*peerConn{}}
+func Limit(listener net.Listener, limits Limits, logger *slog.Logger) *BoundedListener {
+	return &BoundedListener{Listener: listener, limits: limits, logger: logger, peers: map[origin]*peer{}, conns: map[string]*peerConn{}}
 }
 
 // Accept waits for the next connection that is within the limits.
-func (l *Limited) Accept() (net.Conn, error) {
+func (l *BoundedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil {
@@ -73,7 +73,7 @@ func (l *Limited) Accept() (net.Conn, error) {
 }
 
 // enter counts a connection, unless there are too many. leaves is to be closed for it.
-func (l *Limited) enter(conn net.Conn, from origin) (entered, leaves *peerConn) {
+func (l *BoundedListener) enter(conn net.Conn, from origin) (entered, leaves *peerConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.peers[from]
@@ -99,7 +99,7 @@ func (l *Limited) enter(conn net.Conn, from origin) (entered, leaves *peerConn) 
 }
 
 // oldest returns the oldest connection without a call, of a peer or of all; nil for none.
-func (l *Limited) oldest(p *peer, ofPeer bool) *peerConn {
+func (l *BoundedListener) oldest(p *peer, ofPeer bool) *peerConn {
 	first := l.silent.Front()
 	if ofPeer {
 		first = p.silent.Front()
@@ -112,7 +112,7 @@ func (l *Limited) oldest(p *peer, ofPeer bool) *peerConn {
 }
 
 // refused logs the first refusal of a peer.
-func (l *Limited) refused(p *peer, from origin, fullPeer bool) {
+func (l *BoundedListener) refused(p *peer, from origin, fullPeer bool) {
 	switch {
 	case p.refused:
 	case fullPeer:
@@ -126,9 +126,9 @@ func (l *Limited) refused(p *peer, from origin, fullPeer bool) {
 	}
 }
 
-// Proven tells that a call was admitted on the connection from an address: it no longer leaves for
+// Proven records that a call was admitted on the connection from an address: it no longer leaves for
 // another one.
-func (l *Limited) Proven(address string) {
+func (l *BoundedListener) Proven(address string) {
 	if !l.limits.Yield {
 		return
 	}
@@ -140,7 +140,7 @@ func (l *Limited) Proven(address string) {
 }
 
 // speaks takes a connection from those without a call.
-func (l *Limited) speaks(conn *peerConn) {
+func (l *BoundedListener) speaks(conn *peerConn) {
 	if conn.ofAll == nil {
 		return
 	}
@@ -150,7 +150,7 @@ func (l *Limited) speaks(conn *peerConn) {
 }
 
 // remove counts a connection no longer, once. l.mu is locked.
-func (l *Limited) remove(conn *peerConn) {
+func (l *BoundedListener) remove(conn *peerConn) {
 	if conn.removed {
 		return
 	}
@@ -223,7 +223,7 @@ func peerOf(address net.Addr) (netip.Prefix, bool) {
 // peerConn is a connection of a peer.
 type peerConn struct {
 	net.Conn
-	limited *Limited
+	limited *BoundedListener
 	from    origin
 	name    string // the address of its other end
 	removed bool

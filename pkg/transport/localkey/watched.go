@@ -22,12 +22,12 @@ type File struct {
 	seen version
 }
 
-// version tells whether a file is the one that was read. A change of the mode, also one that was taken
+// version identifies the state of a file that was read. A change of the mode, also one that was taken
 // back, changes the time of the inode, which no program can set.
 type version struct {
 	device, inode uint64
 	changed       syscall.Timespec
-	// made: the process that makes the file has a second name for it for a moment.
+	// made: the process that makes the file has a second name for it until it is complete.
 	made bool
 }
 
@@ -45,7 +45,7 @@ func Watch(path string, logger *slog.Logger) (f *File, made bool, err error) {
 		}
 		return f, false, nil
 	}
-	_, f.seen, err = f.look()
+	_, f.seen, err = f.stat()
 	return f, made, err
 }
 
@@ -63,7 +63,7 @@ func Follow(path string, logger *slog.Logger) (*File, error) {
 func (f *File) Key() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	info, now, err := f.look()
+	info, now, err := f.stat()
 	if err != nil || now == f.seen {
 		return f.key // a file that is gone: the key holds until the next start
 	}
@@ -100,11 +100,11 @@ func (f *File) renew(was string) error {
 	f.key = fresh
 	f.logger.Warn("the mode of a key was changed, so other users may have read it: it is 0600 again and the key is renewed, the former one is refused", "key_file", f.path, "was", was)
 	var err error
-	_, f.seen, err = f.look()
+	_, f.seen, err = f.stat()
 	return err
 }
 
-func (f *File) look() (fs.FileInfo, version, error) {
+func (f *File) stat() (fs.FileInfo, version, error) {
 	info, err := os.Stat(f.path)
 	if err != nil {
 		return nil, version{}, err

@@ -74,14 +74,14 @@ func (d *Door) admit(ctx context.Context, method string, authorization []string)
 	case len(authorization) > 0:
 		err := d.token(authorization)
 		if err != nil {
-			d.tell(method)
+			d.logRefusal(method)
 		}
 		return err
 	}
 	if cert := d.certificate(ctx); cert != nil {
 		return d.role(ctx, cert, method)
 	}
-	d.tell(method)
+	d.logRefusal(method)
 	return refuse(harnessv1.ErrorReason_ERROR_REASON_TOKEN_MISSING, "a token is missing: the services of roles are for the processes of the mesh; send "+d.where())
 }
 
@@ -102,8 +102,8 @@ func (d *Door) Takes(ctx context.Context, method string) bool {
 	return d.certificate(ctx) != nil
 }
 
-// tell logs the first refusal, with the file that the caller needs.
-func (d *Door) tell(method string) {
+// logRefusal logs the first refusal, with the file that the caller needs.
+func (d *Door) logRefusal(method string) {
 	if d.cfg.File != "" {
 		d.told.Do(func() {
 			d.cfg.Logger.Warn("a call without the key of the mesh, or with another one, is refused; this is logged once", "method", method, "key_file", d.cfg.File)

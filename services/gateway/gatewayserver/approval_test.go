@@ -12,7 +12,7 @@ import (
 )
 
 // TestRulesAndArgumentsOfApprovals are checked before the answer is stored, with the place of
-// what is wrong; the call still waits.
+// the mistake; the call still waits.
 func TestRulesAndArgumentsOfApprovals(t *testing.T) {
 	b := newBed(t)
 	command := func(id, line string) *harnessv1.PendingCall {

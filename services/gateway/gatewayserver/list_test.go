@@ -167,7 +167,7 @@ func TestDeletedRunsAreNotListed(t *testing.T) {
 }
 
 // tight returns a gateway on a separate server, with a log that keeps next to
-// nothing in memory, and a way to delete what is stored.
+// nothing in memory, and a way to delete the stored records.
 func tight(t *testing.T, decorate func(runlog.Log) runlog.Log) (b *bed, del func(sequences ...uint64)) {
 	t.Helper()
 	server, err := jetstream.StartEmbedded(jetstream.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})

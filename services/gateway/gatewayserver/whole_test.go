@@ -118,8 +118,8 @@ func TestAnApprovalOfAnotherCallThanTheOneShown(t *testing.T) {
 	b.must(err)
 }
 
-// TestAnApprovalOfAShortenedCallNamesIt: who has seen a part of a call approves it only with the
-// digest of its preview, and may deny it without.
+// TestAnApprovalOfAShortenedCallNamesIt: a client that has received a part of a call approves it only with
+// the digest of its preview, and may deny it without.
 func TestAnApprovalOfAShortenedCallNamesIt(t *testing.T) {
 	b := newBed(t)
 	calls := b.parkStored("r1", strings.Repeat("a", 600<<10), strings.Repeat("b", 600<<10), strings.Repeat("c", 300<<10))
@@ -134,7 +134,7 @@ func TestAnApprovalOfAShortenedCallNamesIt(t *testing.T) {
 		err := approve("r1", "c2", "", d)
 		b.refused(err, codes.InvalidArgument, "INVALID_FIELD")
 		if ref := calls[1].GetArguments().GetBlob(); !strings.Contains(err.Error(), "approval.digest") || !strings.Contains(err.Error(), ref.GetDigest()) {
-			t.Errorf("the error does not say what to read: %v", err)
+			t.Errorf("the error does not name the blob: %v", err)
 		}
 	}
 	b.must(approve("r1", "c1", "", deny))

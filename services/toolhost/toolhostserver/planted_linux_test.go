@@ -18,12 +18,12 @@ type plant struct {
 	// line is for a shell in a project, where ./evil shows that it ran and $evil is a text that must reach no
 	// prompt.
 	line string
-	// names is what the result has to name; empty if there is nothing outside of what the command has for
+	// names is the text that the result has to contain; empty if there is nothing outside of the folders that the command has for
 	// itself.
 	names string
 	// read is a file that the command line reads if its user names it: it has to wait.
 	read string
-	// user is what the user does next, apart from git status and a commit.
+	// user is the next command of the user, apart from git status and a commit.
 	user string
 }
 

@@ -34,7 +34,7 @@ const (
 
 // openDoor serves gRPC and HTTP on the gateway's port, with TLS if configured, for callers
 // with a token or the key, and for the callers of roles that processes of the mesh admit.
-func (n *Node) openDoor(listener *frontdoor.Limited, roles *roledoor.Door, clients tlsfiles.Clients) *roleServer {
+func (n *Node) openDoor(listener *frontdoor.BoundedListener, roles *roledoor.Door, clients tlsfiles.Clients) *roleServer {
 	guard := access.NewGuard(n.keys.network)
 	if n.keys.network == nil && !onLoopback(n.cfg.Listen) {
 		guard = access.OpenGuard()
@@ -76,8 +76,8 @@ func (n *Node) openDoor(listener *frontdoor.Limited, roles *roledoor.Door, clien
 	return s
 }
 
-// provenCalls are the options of a server, after those that admit calls, with which it tells of each
-// admitted one but those of health, which need no token.
+// provenCalls are the options of a server, after those that admit calls, with which it passes the
+// address of each admitted one on, but not of those of health, which need no token.
 func provenCalls(proven func(address string)) []grpc.ServerOption {
 	tell := func(ctx context.Context, method string) {
 		if p, known := peer.FromContext(ctx); known && p.Addr != nil && !strings.HasPrefix(method, "/grpc.health.v1.") {

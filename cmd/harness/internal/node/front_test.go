@@ -275,7 +275,7 @@ func TestRolesOfProcessesShareAKey(t *testing.T) {
 		}
 	}
 	if err := invoke(t, dialPlain(t, turn.Addr(workflow.Turn), ""), decide); strings.Contains(err.Error(), filepath.Dir(key.File)) || !strings.Contains(err.Error(), MeshKeyFile) || strings.Contains(err.Error(), secret) {
-		t.Errorf("the refusal names the path or the key, or does not say what to send: %v", err)
+		t.Errorf("the refusal names the path or the key, or not what to send: %v", err)
 	}
 }
 

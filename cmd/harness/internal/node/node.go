@@ -73,7 +73,7 @@ type Node struct {
 	commands   *toolhostserver.Server // the tool host of this process; nil without one
 	handing    atomic.Bool            // Pause was followed by HandOver
 	gateway    harnessv1.GatewayServiceClient
-	// usage returns what the runs of a caller use.
+	// usage returns the usage of a caller's runs.
 	usage     access.Usage
 	addresses map[string]string
 

@@ -146,8 +146,8 @@ const (
 	GuardedMode_GUARDED_MODE_UNSPECIFIED GuardedMode = 0
 	// They stay. Its result names them.
 	GuardedMode_GUARDED_MODE_KEEP GuardedMode = 1
-	// They are put back, apart from those that are only named, and its result says that a file tool asks
-	// a person for the change.
+	// They are put back, apart from those that are only named, and its result refers to a file tool,
+	// which asks a person for the change.
 	GuardedMode_GUARDED_MODE_RESTORE GuardedMode = 2
 )
 

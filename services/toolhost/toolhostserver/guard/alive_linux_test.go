@@ -211,7 +211,7 @@ func TestOrdinaryChangesAreLeftWhileTheCallIsAlive(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, w.dir, map[string]string{".git/hooks/pre-push": "other"})
-	w.expect("the hook .git/hooks/pre-push") // what is before has been compared
+	w.expect("the hook .git/hooks/pre-push") // the changes before it have been compared
 	if _, err := f.WriteString(plainConfig + "[user]\n\tname = y\n"); err != nil {
 		t.Fatal(err)
 	}

@@ -76,7 +76,7 @@ func New(c Config) *Guard {
 	}
 }
 
-// Close releases what the guard uses. No call is alive.
+// Close releases the guard's files. No call is alive.
 func (g *Guard) Close() { g.notifier.close() }
 
 // pace is how often the repositories of a call are compared while it is alive.
@@ -168,7 +168,7 @@ func (w *Watch) Holds(path string) bool {
 	if w == nil {
 		return false
 	}
-	w.guard.mu.Lock() // an approval in another call changes what was before
+	w.guard.mu.Lock() // an approval in another call changes the former state
 	defer w.guard.mu.Unlock()
 	return w.before.Holds(path)
 }
@@ -261,7 +261,7 @@ func (g *Guard) putBack(w *Watch, f found) (string, error) {
 	return strings.TrimSpace(w.text(fixes, failed) + " " + later), nil
 }
 
-// text returns the note about what was put back at the end of a call, and before. mu is locked.
+// text returns the note about the files that were put back at the end of a call, and before. mu is locked.
 func (w *Watch) text(fixes []gitguard.Fix, failed []string) string {
 	if w.alive == nil {
 		return gitguard.Text(fixes) + gitguard.FailedText(failed)

@@ -40,7 +40,7 @@ func write(t testing.TB, dir string, files map[string]string) {
 func newGuard(t testing.TB) *Guard {
 	g := New(Config{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
 	g.user = func() user { return user{home: "/nowhere"} }
-	g.pace = pace{head: time.Hour} // what is compared at the end; tests of calls that are alive set another
+	g.pace = pace{head: time.Hour} // compared at the end only; tests of calls that are alive set another
 	t.Cleanup(g.Close)
 	return g
 }

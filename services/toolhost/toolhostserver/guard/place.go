@@ -27,7 +27,7 @@ type place struct {
 	any   bool
 	// folders means that new folders may be, or contain, repositories.
 	folders bool
-	// content means that what is written into the entries matters, too.
+	// content means that the contents of the entries matter, too.
 	content bool
 }
 

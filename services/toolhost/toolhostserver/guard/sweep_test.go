@@ -79,7 +79,7 @@ func TestSystemManyFolders(t *testing.T) {
 		}
 	}
 	g := newGuard(t)
-	<-time.After(settled + 100*time.Millisecond)
+	<-time.After(settled)
 	start(t, g, dir).End() // reads all
 	began := time.Now()
 	w := start(t, g, dir)

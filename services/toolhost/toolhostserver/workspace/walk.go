@@ -27,7 +27,7 @@ type Extent struct {
 	Start string
 	// All includes what .gitignore files and .git/info/exclude name.
 	All bool
-	// Within has the folders that lead to what is searched, such as a/b: other folders than these
+	// Within has the folders that lead to the searched ones, such as a/b: other folders than these
 	// and those below them are not visited. Empty: all are.
 	Within string
 	// Depth bounds the folders within each other, from Start or the last of Within on, and Time the duration. 0: none.
@@ -77,7 +77,7 @@ type walk struct {
 	visit func(name string, entry fs.DirEntry) bool
 }
 
-// folder visits the entries below a folder, which is in a scope and so many folders below the first. It
+// folder visits the entries below a folder, which is in a scope and depth folders below the first. It
 // returns false if the walk is over, and an error if the folder cannot be read.
 func (w *walk) folder(dir *os.Root, name string, around *scope, depth int) (more bool, err error) {
 	entries, err := w.read(dir)

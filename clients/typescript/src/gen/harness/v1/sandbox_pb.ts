@@ -401,8 +401,8 @@ export enum GuardedMode {
   KEEP = 1,
 
   /**
-   * They are put back, apart from those that are only named, and its result says that a file tool asks
-   * a person for the change.
+   * They are put back, apart from those that are only named, and its result refers to a file tool,
+   * which asks a person for the change.
    *
    * @generated from enum value: GUARDED_MODE_RESTORE = 2;
    */

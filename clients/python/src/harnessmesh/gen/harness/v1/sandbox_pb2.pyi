@@ -89,8 +89,8 @@ class _GuardedModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GuardedMo
     GUARDED_MODE_KEEP: _GuardedMode.ValueType  # 1
     """They stay. Its result names them."""
     GUARDED_MODE_RESTORE: _GuardedMode.ValueType  # 2
-    """They are put back, apart from those that are only named, and its result says that a file tool asks
-    a person for the change.
+    """They are put back, apart from those that are only named, and its result refers to a file tool,
+    which asks a person for the change.
     """
 
 class GuardedMode(_GuardedMode, metaclass=_GuardedModeEnumTypeWrapper):
@@ -103,8 +103,8 @@ GUARDED_MODE_UNSPECIFIED: GuardedMode.ValueType  # 0
 GUARDED_MODE_KEEP: GuardedMode.ValueType  # 1
 """They stay. Its result names them."""
 GUARDED_MODE_RESTORE: GuardedMode.ValueType  # 2
-"""They are put back, apart from those that are only named, and its result says that a file tool asks
-a person for the change.
+"""They are put back, apart from those that are only named, and its result refers to a file tool,
+which asks a person for the change.
 """
 Global___GuardedMode: _TypeAlias = GuardedMode  # noqa: Y015
 
