@@ -94,19 +94,18 @@ func TestWhatIsTakenAwayIsKept(t *testing.T) {
 		t.Error("the hook is still there")
 	}
 	places, _ := filepath.Glob(filepath.Join(h.config.Dir, "kept/*"))
-	if len(places) != 1 {
-		t.Fatalf("kept: %v", places)
-	}
 	kept := ""
-	_ = filepath.WalkDir(places[0], func(path string, _ fs.DirEntry, _ error) error {
-		info, err := os.Lstat(path)
-		if err != nil || info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("%s: %v, %v", path, info.Mode(), err)
-		}
-		data, _ := os.ReadFile(path)
-		kept += string(data)
-		return nil
-	})
+	for _, place := range places { // several if the command took so long that it was watched
+		_ = filepath.WalkDir(place, func(path string, _ fs.DirEntry, _ error) error {
+			info, err := os.Lstat(path)
+			if err != nil || info.Mode().Perm()&0o077 != 0 {
+				t.Errorf("%s: %v, %v", path, info.Mode(), err)
+			}
+			data, _ := os.ReadFile(path)
+			kept += string(data)
+			return nil
+		})
+	}
 	for _, part := range []string{"fsmonitor = ./evil", "x = y", "evil\n", ".git/hooks/pre-push"} {
 		if !strings.Contains(kept, part) {
 			t.Errorf("%q is not kept: %s", part, kept)
