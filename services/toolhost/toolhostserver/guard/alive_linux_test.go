@@ -48,6 +48,14 @@ func (w *liveCall) plant(name, content string) {
 	}
 }
 
+// exchange exchanges two files in one step, so that nothing is put back between two.
+func (w *liveCall) exchange(one, other string) {
+	w.t.Helper()
+	if err := unix.Renameat2(unix.AT_FDCWD, filepath.Join(w.dir, one), unix.AT_FDCWD, filepath.Join(w.dir, other), unix.RENAME_EXCHANGE); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // expect waits until something is put back while the call is alive.
 func (w *liveCall) expect(part string) {
 	w.t.Helper()
@@ -74,8 +82,8 @@ var plants = map[string]struct {
 	"hook":             {func(w *liveCall) { write(w.t, w.dir, map[string]string{".git/hooks/pre-commit": "x"}) }, "the hook .git/hooks/pre-commit"},
 	"hook, executable": {func(w *liveCall) { _ = os.Chmod(filepath.Join(w.dir, ".git/hooks/pre-push"), 0o755) }, "the hook .git/hooks/pre-push"},
 	"hooks": {func(w *liveCall) {
-		_ = os.Rename(filepath.Join(w.dir, ".git/hooks"), filepath.Join(w.dir, "h"))
-		write(w.t, w.dir, map[string]string{".git/hooks": "->../h"})
+		write(w.t, w.dir, map[string]string{"h": "->../h"})
+		w.exchange("h", ".git/hooks")
 	}, "the hook .git/hooks"},
 	"submodule": {func(w *liveCall) { w.plant(".git/modules/a/b/config", "[core]\n\tfsmonitor = x\n") }, "core.fsmonitor in .git/modules/a/b/config"},
 	"new submodule": {func(w *liveCall) {
@@ -91,8 +99,8 @@ var plants = map[string]struct {
 		write(w.t, w.dir, map[string]string{"x/config": "[core]\n\tfsmonitor = x\n", "n/.git": "gitdir: ../x\n"})
 	}, "core.fsmonitor in x/config"},
 	"git folder moved": {func(w *liveCall) {
-		_ = os.Rename(filepath.Join(w.dir, ".git"), filepath.Join(w.dir, "x"))
-		write(w.t, w.dir, map[string]string{".git": "->x"})
+		write(w.t, w.dir, map[string]string{"x": "->x"})
+		w.exchange("x", ".git")
 		w.plant("x/config", "[core]\n\tfsmonitor = x\n")
 	}, "core.fsmonitor in x/config"},
 	"new repository": {func(w *liveCall) {
