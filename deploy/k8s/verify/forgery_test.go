@@ -52,15 +52,20 @@ func (m *mesh) forge(dir string, harness func(...string) string, exits func(...s
 	if _, err := stream.GetLastMsgForSubject(ctx, inbox); err == nil {
 		m.t.Error("turn may publish to an inbox")
 	}
-	if err := turn.PublishRequest(fmt.Sprintf("$JS.API.DIRECT.GET.BLOBS_%d.%s", partition, blob), inbox, nil); err != nil {
-		m.t.Fatal(err)
+	get := func() { // a server that has not stored the blob yet answers that there is none
+		if err := turn.PublishRequest(fmt.Sprintf("$JS.API.DIRECT.GET.BLOBS_%d.%s", partition, blob), inbox, nil); err != nil {
+			m.t.Fatal(err)
+		}
 	}
+	get()
 	refused := func() bool {
 		park, err := stream.GetLastMsgForSubject(ctx, fmt.Sprintf("hm.run.%d.default.%s.log.step.park", partition, run))
 		return err == nil && strings.Contains(string(park.Data), "no valid seal of the gateway")
 	}
-	for !refused() && !ran() {
+	for tick := time.Tick(time.Second); !refused() && !ran(); {
 		select {
+		case <-tick:
+			get()
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
 			m.t.Fatal("repair does not refuse the approval of turn, so it may not have reached the inbox")
