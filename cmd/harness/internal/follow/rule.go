@@ -1,7 +1,6 @@
 package follow
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -14,21 +13,23 @@ import (
 // wholeTool is what a user writes instead of a rule for all calls of the tool.
 const wholeTool = "*"
 
-// exactly is what precedes a command line that is shown as a rule for this line alone.
-const exactly = "exactly "
-
-// Rules returns the rules that texts of a user mean for a call: first words of commands,
-// hosts, or patterns for paths.
+// Rules returns the rules that texts of a user mean for a call: first words of commands, exactly and a
+// command line, hosts, or patterns for paths.
 func Rules(call *harnessv1.PendingCall, texts []string) ([]*harnessv1.ToolRule, error) {
-	var rules []*harnessv1.ToolRule
+	var rules, patterns []*harnessv1.ToolRule
 	for _, text := range texts {
 		text = strings.TrimSpace(text)
 		rule := &harnessv1.ToolRule{Name: call.GetTool(), Policy: harnessv1.ToolDecision_TOOL_DECISION_ALLOW}
+		command, exact := render.ExactCommand(text)
 		switch {
-		case text == "":
+		case text == "", exact && command == "":
 			return nil, fmt.Errorf("a rule is empty: expected such as %s", example(call))
 		case call.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT:
 			return nil, fmt.Errorf("%s is a tool of a client, for which there are no rules", call.GetTool())
+		case isCommand(call) && exact:
+			rule.Command = command
+			rules = append(rules, rule)
+			continue
 		case isCommand(call):
 			rule.Prefix = text
 		case webtool.Visits(call.GetTool()):
@@ -36,9 +37,9 @@ func Rules(call *harnessv1.PendingCall, texts []string) ([]*harnessv1.ToolRule, 
 		default:
 			rule.Path = text
 		}
-		rules = append(rules, rule)
+		rules, patterns = append(rules, rule), append(patterns, rule)
 	}
-	if _, err := policy.Compile(rules); err != nil {
+	if _, err := policy.Compile(patterns); err != nil {
 		return nil, fmt.Errorf("no rule: %s", strings.TrimPrefix(err.Error(), "tools[0]."))
 	}
 	return rules, nil
@@ -66,11 +67,7 @@ func example(call *harnessv1.PendingCall) string {
 func written(rules []*harnessv1.ToolRule) string {
 	var texts []string
 	for _, r := range rules {
-		text := cmp.Or(r.GetPrefix(), r.GetPath(), r.GetHost())
-		if r.GetCommand() != "" {
-			text = exactly + r.GetCommand()
-		}
-		texts = append(texts, text)
+		texts = append(texts, render.Rule(r))
 	}
 	return strings.Join(texts, " ; ")
 }

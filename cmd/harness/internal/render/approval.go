@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -124,6 +125,24 @@ func Granted(tool string, rules []*harnessv1.ToolRule) string {
 		parts = append(parts, "reading from "+strings.Join(hosts, " or "))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// exactly precedes a command line in a rule for this line alone.
+const exactly = "exactly "
+
+// Rule returns a rule as a user writes it: first words of commands, exactly and a command line, a
+// pattern for paths, or a host.
+func Rule(r *harnessv1.ToolRule) string {
+	if r.GetCommand() != "" {
+		return exactly + r.GetCommand()
+	}
+	return cmp.Or(r.GetPrefix(), r.GetPath(), r.GetHost())
+}
+
+// ExactCommand returns the command line of a rule that a user has written for this line alone.
+func ExactCommand(text string) (command string, exact bool) {
+	command, exact = strings.CutPrefix(text, exactly)
+	return strings.TrimSpace(command), exact
 }
 
 // commandPlace returns where and how a command is run.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
@@ -60,7 +61,7 @@ func Alternatives(p *harnessv1.PendingCall) string {
 		}
 		var rules strings.Builder
 		for _, r := range p.GetPreview().GetRules() {
-			rules.WriteString("--rule " + Quote(cmp.Or(r.GetPrefix(), r.GetPath(), r.GetHost())) + " ")
+			rules.WriteString("--rule " + Quote(render.Rule(r)) + " ")
 		}
 		if rules.Len() > 0 {
 			return "with " + rules.String() + "for later calls too, or --deny --reason WHY"

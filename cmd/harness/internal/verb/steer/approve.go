@@ -78,7 +78,7 @@ type ApproveCmd struct {
 	target.OneRun `embed:""`
 	Call          string   `arg:"" optional:"" help:"Id of the call; optional if exactly one waits."`
 	Yes           bool     `short:"y" help:"Approve it once without a prompt. Default without a terminal."`
-	Rule          []string `sep:"none" placeholder:"RULE" help:"Also approve later calls in this run that the rule fits: the first words of commands, such as 'go test', a pattern for paths, such as 'docs/**', or a host, such as example.com. Repeatable."`
+	Rule          []string `sep:"none" placeholder:"RULE" help:"Also approve later calls in this run that the rule fits: the first words of commands, such as 'go test', 'exactly COMMAND' for this command line alone, a pattern for paths, such as 'docs/**', or a host, such as example.com. Repeatable."`
 	Always        bool     `help:"Also approve all later calls of the tool in this run, whatever their arguments."`
 	Arguments     string   `placeholder:"FILE" help:"Approve it once with the arguments in this file, a JSON object, instead of the agent's; - reads them from stdin."`
 	Deny          bool     `help:"Deny the call."`

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/harnesstest"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
@@ -39,6 +40,7 @@ func TestARuleIsShownBeforeItIsStored(t *testing.T) {
 		want   string // the prefixes that are stored; * for the tool
 	}{
 		{"the proposal", []string{"a", ""}, []string{"[n] no: ", shown + "go test`."}, "go test"},
+		{"an exact one", []string{"a", "exactly go run x", ""}, []string{"[n] no: ", "Rule [go test]: ", "For this run: exactly `go run x`."}, "exactly go run x"},
 		{"another", []string{"a", "go ; tail", ""}, []string{"[n] no: ", "Rule [go test]: ", shown + "go` or `tail`."}, "go,tail"},
 		{"no rule", []string{"a", "go; sudo", "$(x)", ""}, []string{"[n] no: ", "Rule [go test]: ", `no rule: tools[1].prefix`, `no rule: prefix`}, "go test"},
 		{"the whole tool", []string{"a", "*", ""}, []string{"[n] no: ", "*: all calls of run_command", "For this run: all calls of run_command, whatever their arguments."}, "*"},
@@ -71,7 +73,7 @@ func stored(f *harnesstest.Gateway) []string {
 	for _, a := range f.Approvals() {
 		var rules []string
 		for _, r := range a.GetRules() {
-			rules = append(rules, r.GetPrefix()+r.GetPath())
+			rules = append(rules, render.Rule(r))
 		}
 		switch {
 		case a.GetDecision() != harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN:
@@ -220,6 +222,7 @@ func TestApproveWithRulesAndArguments(t *testing.T) {
 		says  string
 	}{
 		{command, "", []string{"--rule", "go test", "--rule", "tail"}, "go test,tail", "allowed for this run: commands that begin with `go test` or `tail`\n"},
+		{command, "", []string{"--rule", "exactly go test ./... | tail"}, "exactly go test ./... | tail", "allowed for this run: exactly `go test ./... | tail`\n"},
 		{command, "", []string{"--rule", "go, test"}, "go, test", "`go, test`\n"},
 		{file, "", []string{"--rule", "docs/**"}, "docs/**", "allowed for this run: write_file in docs/**\n"},
 		{command, "", []string{"--always"}, "*", "allowed for this run: all calls of run_command\n"},
@@ -244,7 +247,7 @@ func TestApproveWithRulesAndArguments(t *testing.T) {
 			t.Errorf("%q stored %q, want %q", test.args, sent, test.want)
 		}
 	}
-	if last := f.Approvals()[5]; last.GetArguments().GetInline() != `{"command":"pwd"}` {
+	if last := f.Approvals()[6]; last.GetArguments().GetInline() != `{"command":"pwd"}` {
 		t.Errorf("sent %v", last)
 	}
 }
