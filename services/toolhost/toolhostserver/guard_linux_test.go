@@ -65,7 +65,12 @@ var traps = map[string]trap{
 	},
 	"git folder that is a link": {line: "mv .git x; ln -s x .git; git config core.fsmonitor ./evil", names: "core.fsmonitor in "},
 	"moved git folder":          {line: "mv .git x; git config -f x/config core.fsmonitor ./evil; mv x .git", names: "core.fsmonitor in "}, // where it is when it is put back
-	"common folder":             {line: "cp -r .git x; git config -f x/config core.fsmonitor ./evil; echo ../x > .git/commondir", names: "core.fsmonitor in x/config"},
+	"folder with a common one": {
+		line: "mkdir -p src/.store/objects src/.store/refs; printf '[core]\\n\\trepositoryformatversion = 1\\n[extensions]\\n\\tworktreeConfig = true\\n' > src/.store/config; " +
+			"echo 'ref: refs/heads/master' > src/HEAD; echo .store > src/commondir; printf '[core]\\n\\tworktree = %s\\n\\tbare = false\\n\\tfsmonitor = ./../evil\\n' $PWD/src > src/config.worktree",
+		user: "cd src && git status", names: "core.fsmonitor in src/config.worktree",
+	},
+	"common folder": {line: "cp -r .git x; git config -f x/config core.fsmonitor ./evil; echo ../x > .git/commondir", names: "core.fsmonitor in x/config"},
 	"nested repository": {
 		line: "git init -q n; git -C n commit -q --allow-empty -m m; git add n; git -C n config core.fsmonitor '../evil'", names: "core.fsmonitor in n/.git/config",
 	},

@@ -43,13 +43,11 @@ func isPartOfRepository(workspace *os.Root, name string) bool {
 	parts := strings.Split(name, "/")
 	folder := "."
 	for _, part := range parts {
-		found := 0
-		for _, entry := range []string{"HEAD", "objects", "refs"} {
-			if _, err := workspace.Lstat(filepath.Join(folder, entry)); err == nil || part == entry {
-				found++
-			}
+		has := func(entry string) bool {
+			_, err := workspace.Lstat(filepath.Join(folder, entry))
+			return err == nil || part == entry
 		}
-		if found == 3 {
+		if has("HEAD") && (has("objects") && has("refs") || has("commondir")) {
 			return true
 		}
 		folder = filepath.Join(folder, part)

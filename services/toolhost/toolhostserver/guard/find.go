@@ -183,13 +183,14 @@ func (n *node) read(path string, scarce *scarcity) bool {
 		former[child.name] = child
 	}
 	n.folders, n.git, n.places = nil, false, nil
-	parts := 0
+	parts, head, common := 0, false, false
 	for _, e := range entries {
 		name := e.Name()
 		switch name {
 		case "HEAD", "objects", "refs":
 			parts++
 		}
+		head, common = head || name == "HEAD", common || name == "commondir"
 		switch {
 		case strings.EqualFold(name, ".git"):
 			n.git = true
@@ -203,7 +204,7 @@ func (n *node) read(path string, scarce *scarcity) bool {
 			n.folders = append(n.folders, &node{name: name, guarded: n.guarded || sandbox.PlaceOf(n.name+"/"+name+"/x").What != ""})
 		}
 	}
-	n.isBare = parts == 3
+	n.isBare = parts == 3 || head && common // objects and refs may be in the common folder
 	return true
 }
 
