@@ -104,7 +104,7 @@ func TestBackgroundProcessesAreKilled_WhenTheShellEnds(t *testing.T) {
 func TestOutputOfAPipelineIsComplete(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, Config{})
-	expect(t, h.command("(sleep 0.02; echo late) & echo early"), done, false, "early\nlate\n[exit code 0]")
+	expect(t, h.command("mkfifo gate; (read -r x < gate; echo late) & echo early; echo go > gate"), done, false, "early\nlate\n[exit code 0]")
 }
 
 func TestCommandKillsItsSupervisor(t *testing.T) {

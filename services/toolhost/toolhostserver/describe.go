@@ -3,6 +3,8 @@ package toolhostserver
 import (
 	"context"
 
+	"google.golang.org/protobuf/proto"
+
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -20,9 +22,18 @@ func (s *Server) Sandbox(ctx context.Context) *harnessv1.SandboxSupport {
 
 // DescribeWorkspace checks a workspace and describes it.
 func (s *Server) DescribeWorkspace(ctx context.Context, req *harnessv1.DescribeWorkspaceRequest) (*harnessv1.DescribeWorkspaceResponse, error) {
+	// A worktree that this host has made is in no folder of a token, and its path has no link.
+	made := s.worktrees.Has(req.GetWorkspace())
+	if made {
+		req = proto.CloneOf(req)
+		req.WithoutLinks = true
+	}
 	environment, err := s.files.Describe(ctx, req)
 	if err != nil {
 		return nil, err
+	}
+	if made {
+		environment.Folder.Roots = req.GetRoots()
 	}
 	environment.Tools = s.tools.Specs()
 	problem := s.commands.Problem(ctx, environment.GetWorkingDirectory(), req.GetSandbox())

@@ -85,7 +85,7 @@ func TestWhatIsTakenAwayIsKept(t *testing.T) {
 	h := newHost(t, Config{})
 	h.repository()
 	before := h.read(".git/config")
-	resp := h.confined(sandbox.Off, nil, `printf '[core]\n\tfsmonitor = ./evil\n[alias]\n\tx = y\n' >> .git/config; echo evil > .git/hooks/pre-push; chmod +x .git/hooks/pre-push`)
+	resp := h.confined(sandbox.Off, nil, `printf '[core]\n\tfsmonitor = ./evil\n[alias]\n\tx = y\n' >> .git/config; echo evil > .git/hooks/pre-push`)
 	expect(t, resp, done, false, "[exit code 0]", "core.fsmonitor in .git/config, alias.x in .git/config, the hook .git/hooks/pre-push", "ask a person")
 	if h.read(".git/config") != before {
 		t.Errorf("the configuration is %q", h.read(".git/config"))

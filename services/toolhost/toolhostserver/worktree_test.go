@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -172,6 +173,31 @@ func TestWorktreeHasTheFilesAsTheyAre(t *testing.T) {
 	info, err := os.Stat(filepath.Dir(dir))
 	if err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("folder of the worktree: %v, %v", info, err)
+	}
+}
+
+// TestWorktreeOfATokenWithRoots: a sub-agent's worktree is described for a token, in whose folders it is not;
+// a link within these that leads to a worktree is refused.
+func TestWorktreeOfATokenWithRoots(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes worktrees")
+	}
+	t.Parallel()
+	h := newRepository(t, map[string]string{"a": "1\n"})
+	dir := h.worktree("child")
+	roots := []string{h.dir}
+	described, err := h.DescribeWorkspace(t.Context(), &harnessv1.DescribeWorkspaceRequest{Workspace: dir, Roots: roots})
+	if folder := described.GetEnvironment().GetFolder(); err != nil || folder.GetPath() != dir || !slices.Equal(folder.GetRoots(), roots) {
+		t.Errorf("got %v, %v", folder, err)
+	}
+	link := filepath.Join(h.dir, "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range []string{link, filepath.Dir(dir)} {
+		if d, err := h.DescribeWorkspace(t.Context(), &harnessv1.DescribeWorkspaceRequest{Workspace: other, Roots: roots}); err == nil {
+			t.Errorf("%s is described: %v", other, d.GetEnvironment().GetFolder())
+		}
 	}
 }
 

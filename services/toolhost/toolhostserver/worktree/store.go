@@ -131,6 +131,16 @@ func (t *Worktrees) folderOf(dir string) string {
 	return filepath.Dir(dir)
 }
 
+// Has reports whether a path is that of the files of a worktree that this host has made.
+func (t *Worktrees) Has(dir string) bool {
+	folder := t.folderOf(dir)
+	if folder == "" {
+		return false
+	}
+	r, err := t.read(folder)
+	return r != nil && err == nil
+}
+
 // lock locks a worktree until unlock is called, or returns the cause of the end of ctx.
 func (t *Worktrees) lock(ctx context.Context, folder string) (unlock func(), err error) {
 	t.mu.Lock()
