@@ -286,12 +286,12 @@ func (m *mesh) denied(user string, try func(*nats.Conn) error) bool {
 	m.t.Helper()
 	refusals := make(chan string, 2)
 	nc := m.connect(user, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refusals <- err.Error() }))
-	if err := errors.Join(try(nc), nc.Publish("nobody.may", nil)); err != nil {
+	if err := errors.Join(try(nc), nc.Publish("subject.refused", nil)); err != nil {
 		m.t.Fatal(err)
 	}
 	select {
 	case first := <-refusals:
-		return !strings.Contains(first, "nobody.may")
+		return !strings.Contains(first, "subject.refused")
 	case <-time.After(patience):
 		m.t.Fatal("NATS permits everything to every user")
 		return false

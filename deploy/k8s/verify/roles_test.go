@@ -197,7 +197,7 @@ func (m *mesh) refusals(user string, subjects []string, try func(*nats.Conn, str
 	errs := make(chan string, len(subjects)+1)
 	nc := m.connect(user, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { errs <- err.Error() }))
 	defer nc.Close()
-	for _, subject := range append(subjects, "nobody.may") {
+	for _, subject := range append(subjects, "subject.refused") {
 		if err := errors.Join(try(nc, subject), nc.Flush()); err != nil {
 			m.t.Fatal(err)
 		}
@@ -206,7 +206,7 @@ func (m *mesh) refusals(user string, subjects []string, try func(*nats.Conn, str
 	for {
 		select {
 		case text := <-errs:
-			if strings.Contains(text, `"nobody.may"`) {
+			if strings.Contains(text, `"subject.refused"`) {
 				return refused
 			}
 			for _, subject := range subjects {

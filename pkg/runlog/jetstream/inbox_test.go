@@ -80,10 +80,10 @@ func TestUsersReceiveAnswersInTheirInbox(t *testing.T) {
 		}
 		// The server refuses in order, and the second to every user.
 		_, err = nc.SubscribeSync(inbox)
-		if err := errors.Join(err, nc.Publish("nobody.may", nil)); err != nil {
+		if err := errors.Join(err, nc.Publish("subject.refused", nil)); err != nil {
 			t.Fatal(err)
 		}
-		if first := <-refusals; strings.Contains(first, "nobody.may") != own {
+		if first := <-refusals; strings.Contains(first, "subject.refused") != own {
 			t.Errorf("%s: %s", inbox, first)
 		}
 		nc.Close()
