@@ -87,6 +87,7 @@ func TestAServerThatSpeaksChatAloneWorksOn(t *testing.T) {
 			http.Error(w, "404 page not found", http.StatusNotFound)
 			return
 		}
+		_ = http.NewResponseController(w).EnableFullDuplex() // else the answer's first byte ends the proxy's reading
 		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(front.Close)

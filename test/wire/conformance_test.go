@@ -227,6 +227,15 @@ func init() {
 // bareRequests are scenarios whose requests cannot be given a header.
 var bareRequests = []string{"dns-rebinding-protection", "http-header-validation"}
 
+// newProxy starts a proxy that sends each request where rewrite says.
+func newProxy(rewrite func(*httputil.ProxyRequest)) *httptest.Server {
+	proxy := &httputil.ReverseProxy{Rewrite: rewrite}
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex() // else the answer's first byte ends the proxy's reading
+		proxy.ServeHTTP(w, r)
+	}))
+}
+
 // TestConformanceOfServer has the conformance suite of MCP check /mcp of a gateway. suite.mjs adds the key of the gateway to
 // its requests, a proxy to those where that is not possible; it leaves hosts and origins unchanged.
 func TestConformanceOfServer(t *testing.T) {
@@ -237,11 +246,11 @@ func TestConformanceOfServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := strings.TrimSpace(string(data))
-	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+	proxy := newProxy(func(r *httputil.ProxyRequest) {
 		r.SetURL(&url.URL{Scheme: "http", Host: address})
 		r.Out.Host = r.In.Host
 		r.Out.Header.Set("Authorization", "Bearer "+key)
-	}})
+	})
 	t.Cleanup(proxy.Close)
 	t.Cleanup(proxy.CloseClientConnections)
 	for _, s := range scenarios(t, "Server", exemptServer) {

@@ -4,7 +4,6 @@ package wire
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
@@ -122,14 +121,14 @@ func TestProtocolVersions(t *testing.T) {
 		}
 		var mu sync.Mutex
 		versions := map[string]bool{}
-		proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		proxy := newProxy(func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: target.Scheme, Host: target.Host})
 			mu.Lock()
 			defer mu.Unlock()
 			if v := r.In.Header.Get("Mcp-Protocol-Version"); v != "" && r.In.Method == http.MethodPost {
 				versions[v] = true
 			}
-		}})
+		})
 		t.Cleanup(proxy.Close)
 		t.Cleanup(proxy.CloseClientConnections)
 		server.Url = proxy.URL + target.Path

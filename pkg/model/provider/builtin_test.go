@@ -49,6 +49,10 @@ func newGateway(t *testing.T, s *modeltest.Server, prefix string, messages bool)
 			http.NotFound(w, r)
 			return
 		}
+		// Else the body of the request is closed with the first byte of the answer, while the proxy reads it.
+		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
+			t.Error(err)
+		}
 		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(g.server.Close)
