@@ -31,34 +31,75 @@ type Place struct {
 func (p Place) Instructs() bool { return p.What == placeAgent || p.What == placeInstructions }
 
 // placeNames are the names of files and folders, in lower case.
-var placeNames = map[string]string{
-	".git": placeGit, ".gitconfig": placeGit,
-	".husky": placeHook, ".githooks": placeHook, ".git-hooks": placeHook,
-	".pre-commit-config.yaml": placeHook, ".pre-commit-config.yml": placeHook,
-	".envrc": placeEnvironment, ".mise.toml": placeEnvironment,
-	".pnpmfile.cjs": placePackages,
-	".vscode":       placeEditor, ".idea": placeEditor, ".zed": placeEditor, ".fleet": placeEditor, ".devcontainer": placeEditor,
-	".devcontainer.json": placeEditor, ".exrc": placeEditor, ".nvimrc": placeEditor, ".nvim.lua": placeEditor, ".vimrc": placeEditor,
-	".lvimrc": placeEditor, ".dir-locals.el": placeEditor, ".dir-locals-2.el": placeEditor,
-	".harness": placeAgent, ".claude": placeAgent, ".codex": placeAgent, ".cursor": placeAgent, ".gemini": placeAgent, ".agents": placeAgent,
-	".kiro": placeAgent, ".junie": placeAgent, ".roo": placeAgent, ".continue": placeAgent,
-	".mcp.json": placeAgent, "mcp.json": placeAgent, "opencode.json": placeAgent,
-	"hooks.yaml": placeAgent, "hooks.yml": placeAgent, "rules.yaml": placeAgent, "rules.yml": placeAgent,
-	"agents.md": placeInstructions, "agents.override.md": placeInstructions, "agent.md": placeInstructions,
-	"claude.md": placeInstructions, "claude.local.md": placeInstructions,
-	"gemini.md": placeInstructions, "copilot-instructions.md": placeInstructions, "skill.md": placeInstructions,
-	".cursorrules": placeInstructions, ".windsurfrules": placeInstructions, ".clinerules": placeInstructions,
-}
+var placeNames = names(map[string]string{
+	placeGit:         ".git .gitconfig",
+	placeHook:        ".husky .githooks .git-hooks .lefthook .lefthook-local .overcommit .pre-commit-config.yaml .pre-commit-config.yml",
+	placeEnvironment: ".envrc .mise .autoenv .autoenv.zsh .autoenv_leave.zsh",
+	placePackages:    ".pnpmfile.cjs .pnpmfile.mjs",
+	placeEditor: `.vscode .idea .zed .fleet .helix .theia .devcontainer .devcontainer.json .exrc .nvimrc .nvim.lua .vimrc .lvimrc
+		.dir-locals.el .dir-locals-2.el`,
+	placeAgent: `.harness .claude .codex .cursor .gemini .agents .agent .kiro .junie .roo .continue .windsurf .opencode .qwen .cline .kilocode
+		.amazonq .augment .trae .qoder .factory .openhands .goose .aiassistant .tabnine .copilot .devin .firebender .codebuddy .iflow
+		.zencoder .rovodev .antigravity .grok .idx .mcp.json mcp.json opencode.json opencode.jsonc crush.json .crush.json firebender.json
+		.aider.conf.yml .aider.conf.yaml .roomodes .kilocodemodes hooks.yaml hooks.yml rules.yaml rules.yml`,
+	placeInstructions: `agents.md agents.override.md agents.local.md agent.md claude.md claude.local.md gemini.md qwen.md crush.md warp.md grok.md
+		codebuddy.md iflow.md replit.md copilot-instructions.md skill.md .cursorrules .windsurfrules .clinerules .roorules .rules .goosehints
+		.augment-guidelines`,
+})
 
-// placesInGitHub are the names of files and folders within a folder .github.
-var placesInGitHub = map[string]string{"instructions": placeInstructions, "workflows": placeWorkflow}
+// placesWithin are the names of files and folders within others, by up to three names of their path.
+var placesWithin = names(map[string]string{
+	placeGit:          ".hg/hgrc .hg/hgrc-not-shared .sl/config .jj/repo/config.toml .jj/repo/config-id .jj/workspace-config.toml .jj/workspace-config-id .pijul/config",
+	placeEnvironment:  ".config/mise mise/config.toml mise/config.local.toml mise/conf.d",
+	placeAgent:        ".github/hooks .github/copilot .crush/crush.json .config/opencode .config/goose",
+	placeInstructions: ".github/instructions .github/agents .github/prompts .github/chatmodes .github/skills .crush/skills .crush/commands .crush/agents",
+	placeWorkflow:     ".github/workflows .github/actions .gitea/workflows .forgejo/workflows .circleci/config.yml .buildkite/pipeline.yml",
+	placePackages: `.cargo/config.toml .cargo/config .bundle/config .mvn/jvm.config .mvn/maven.config 
+		.mvn/extensions.xml .mvn/wrapper gradle/wrapper .yarn/plugins .yarn/releases`,
+})
+
+// foldersWithPlaces are the first and the second names of placesWithin that others follow.
+var foldersWithPlaces = func() map[string]bool {
+	folders := map[string]bool{}
+	for name := range placesWithin {
+		for _, folder := range strings.Split(path.Dir(name), "/") {
+			folders[folder] = true
+		}
+	}
+	return folders
+}()
+
+// guardedFiles are names of files alone: a folder with such a name is no place.
+var guardedFiles = names(map[string]string{
+	placeHook:        "prek.toml .overcommit.yml .huskyrc .huskyrc.json .huskyrc.js captainhook.json hk.pkl",
+	placeEnvironment: ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout",
+})
 
 // namedFiles are files that are only named. A folder with such a name, such as a virtual environment
 // .env, is no place.
-var namedFiles = map[string]string{".env": placeVariables, ".npmrc": placePackages, ".yarnrc.yml": placePackages}
+var namedFiles = names(map[string]string{
+	placeVariables: ".env .env.local .env.development .env.production .env.test .env.development.local .env.production.local .env.test.local",
+	placePackages:  ".npmrc .yarnrc .yarnrc.yml bunfig.toml .bazelrc",
+	placeHook:      ".lintstagedrc .lintstagedrc.json .lintstagedrc.yaml .lintstagedrc.yml .lintstagedrc.js .lintstagedrc.mjs .lintstagedrc.cjs",
+	placeWorkflow:  ".gitlab-ci.yml .gitlab-ci.yaml .travis.yml .drone.yml .woodpecker.yml .gitpod.yml .replit azure-pipelines.yml bitbucket-pipelines.yml jenkinsfile",
+})
+
+// names returns what each of the names is, which blanks separate.
+func names(of map[string]string) map[string]string {
+	all := map[string]string{}
+	for what, list := range of {
+		for _, name := range strings.Fields(list) {
+			all[name] = what
+		}
+	}
+	return all
+}
 
 // placeStems are the beginnings of file names before .yaml and the like.
-var placeStems = map[string]string{"agent": placeAgent, "contract": placeAgent, "lefthook": placeHook, ".lefthook": placeHook}
+var placeStems = map[string]string{
+	"agent": placeAgent, "contract": placeAgent,
+	"lefthook": placeHook, ".lefthook": placeHook, "lefthook-local": placeHook, ".lefthook-local": placeHook,
+}
 
 // Guarded returns what a path is by which programs run outside of the sandbox, or by which
 // agents are set up; empty for another path, and for one that is only named. Tools that write
@@ -75,7 +116,6 @@ func Guarded(file string) string {
 // with what NTFS drops at the end, and in short names of NTFS.
 func PlaceOf(file string) Place {
 	parts := strings.Split(path.Clean(strings.ReplaceAll(file, "\\", "/")), "/")
-	above := ""
 	for i, part := range parts {
 		name := foldName(part)
 		parts[i] = name
@@ -83,13 +123,19 @@ func PlaceOf(file string) Place {
 		if what == "" {
 			what = shortNames[name]
 		}
-		if what == "" && above == ".github" {
-			what = placesInGitHub[name]
+		if what != "" {
+			return Place{What: what}
+		}
+		if i == 0 || !foldersWithPlaces[parts[i-1]] {
+			continue
+		}
+		what = placesWithin[parts[i-1]+"/"+name]
+		if what == "" && i > 1 {
+			what = placesWithin[parts[i-2]+"/"+parts[i-1]+"/"+name]
 		}
 		if what != "" {
-			return Place{What: what, Named: what == placeWorkflow}
+			return Place{What: what, Named: what == placeWorkflow || what == placePackages}
 		}
-		above = name
 	}
 	return placeFile(parts[len(parts)-1])
 }
@@ -99,6 +145,9 @@ func placeFile(name string) Place {
 	if what := namedFiles[name]; what != "" {
 		return Place{What: what, Named: true}
 	}
+	if what := guardedFiles[name]; what != "" {
+		return Place{What: what}
+	}
 	extension := path.Ext(name)
 	if strings.HasSuffix(name, ".mcp.lock") { // the pins of an agent file
 		return Place{What: placeAgent}
@@ -106,11 +155,14 @@ func placeFile(name string) Place {
 	switch extension {
 	case ".code-workspace":
 		return Place{What: placeEditor}
-	case ".yaml", ".yml", ".json", ".toml":
+	case ".yaml", ".yml", ".json", ".jsonc", ".toml":
 	default:
 		return Place{}
 	}
 	stem := strings.TrimSuffix(name, extension)
+	if first, _, _ := strings.Cut(strings.TrimPrefix(stem, "."), "."); first == "mise" && extension == ".toml" { // mise.toml, .mise.ci.toml
+		return Place{What: placeEnvironment}
+	}
 	if what := placeStems[stem]; what != "" {
 		return Place{What: what}
 	}

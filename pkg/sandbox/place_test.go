@@ -16,6 +16,17 @@ func TestGuardedPlaces(t *testing.T) {
 		".kiro/hooks/a": placeAgent, ".junie/guidelines.md": placeAgent, ".roo/rules/a.md": placeAgent, ".continue/config.yaml": placeAgent,
 		"mcp.json": placeAgent, "opencode.json": placeAgent, "hooks.yaml": placeAgent, "rules.yaml": placeAgent, ".mise.toml": placeEnvironment, ".pnpmfile.cjs": placePackages,
 
+		".hg/hgrc": placeGit, "sub/.hg/hgrc": placeGit, ".jj/repo/config.toml": placeGit, ".jj/workspace-config.toml": placeGit, ".sl/config": placeGit,
+		"mise.toml": placeEnvironment, ".config/mise.toml": placeEnvironment, ".config/mise/config.toml": placeEnvironment, ".mise/config.toml": placeEnvironment,
+		"mise/config.toml": placeEnvironment, ".mise.local.toml": placeEnvironment, "mise.ci.toml": placeEnvironment, ".bashrc": placeEnvironment, ".zshenv": placeEnvironment,
+		".pnpmfile.mjs": placePackages, "lefthook-local.yml": placeHook, ".lefthook-local.json": placeHook, ".config/lefthook.jsonc": placeHook, ".lefthook/pre-commit/a.sh": placeHook,
+		"prek.toml": placeHook, ".overcommit.yml": placeHook, ".huskyrc.json": placeHook, ".helix/languages.toml": placeEditor, ".theia/tasks.json": placeEditor,
+		".windsurf/rules/a.md": placeAgent, ".opencode/plugin/a.ts": placeAgent, "opencode.jsonc": placeAgent, "crush.json": placeAgent, ".crush/skills/a/b": placeInstructions,
+		".github/agents/a.md": placeInstructions, ".github/prompts/a.prompt.md": placeInstructions, ".github/chatmodes/a.md": placeInstructions, ".github/skills/a/b.md": placeInstructions,
+		".GitHub/Hooks/a.json": placeAgent, ".github/copilot/settings.json": placeAgent, "QWEN.md": placeInstructions, "CRUSH.md": placeInstructions, "WARP.md": placeInstructions,
+		".goosehints": placeInstructions, ".rules": placeInstructions, "replit.md": placeInstructions, ".qwen/settings.json": placeAgent, ".kilocode/rules/a.md": placeAgent,
+		".amazonq/rules/a.md": placeAgent, ".trae/rules/a.md": placeAgent, ".augment/rules/a.md": placeAgent, ".qoder/rules/a.md": placeAgent, ".aider.conf.yml": placeAgent,
+
 		// Forms that file systems fold.
 		".env\u200crc": placeEnvironment, "\ufeff.vscode/tasks.json": placeEditor, ".c\u202eursor/x": placeAgent, ".clau\u206fde/x": placeAgent, ".cla\U000e0001ude": placeAgent,
 		".v\u017fcode/x": placeEditor, ".h\u200dus\u212ay/x": placeHook, ".gitcon\ufb01g": placeGit, "\uff21GENTS.md": placeInstructions, "s\u212aill.md": placeInstructions,
@@ -39,6 +50,14 @@ func TestPlacesThatAreOnlyNamed(t *testing.T) {
 	for path, want := range map[string]Place{
 		".env": {What: placeVariables, Named: true}, "sub/.ENV": {What: placeVariables, Named: true}, ".npmrc": {What: placePackages, Named: true},
 		".yarnrc.yml": {What: placePackages, Named: true}, ".github/workflows/ci.yaml": {What: placeWorkflow, Named: true}, ".GitHub/Workflows/ci.yaml": {What: placeWorkflow, Named: true},
+
+		".cargo/config.toml": {What: placePackages, Named: true}, "sub/.cargo/config": {What: placePackages, Named: true}, ".yarnrc": {What: placePackages, Named: true},
+		".mvn/wrapper/maven-wrapper.properties": {What: placePackages, Named: true}, "bunfig.toml": {What: placePackages, Named: true}, ".env.local": {What: placeVariables, Named: true},
+		".gitlab-ci.yml": {What: placeWorkflow, Named: true}, ".forgejo/workflows/a.yml": {What: placeWorkflow, Named: true}, "Jenkinsfile": {What: placeWorkflow, Named: true},
+		".lintstagedrc.mjs": {What: placeHook, Named: true},
+
+		".hg/store/00changelog.i": {}, ".jj/repo/store/a": {}, ".jj/working_copy/config.toml": {}, ".cargo/registry/a": {}, "config.toml": {}, "repo/config.toml": {},
+		".env.example": {}, "mise.lock": {}, "mise/README.md": {}, "misery.toml": {}, ".bashrc/a": {}, ".crush/crush.db": {}, "docs/agents/a.md": {}, "prompts/a.md": {}, ".config/a": {},
 
 		".env/lib/a.py": {}, ".env/.envrc": {What: placeEnvironment}, ".github/dependabot.yml": {}, "workflows/ci.yaml": {}, ".github/x/workflows/a": {}, "instructions/a": {},
 	} {

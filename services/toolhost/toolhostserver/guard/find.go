@@ -52,6 +52,7 @@ type tree struct {
 // node is a folder.
 type node struct {
 	name        string
+	within      string // the names of the folders above that matter for places
 	inode       uint64
 	changed     unix.Timespec
 	sure        bool // a folder with this time has not changed since it was read
@@ -195,13 +196,14 @@ func (n *node) read(path string, scarce *scarcity) bool {
 		case strings.EqualFold(name, ".git"):
 			n.git = true
 		case !e.IsDir():
-			if n.guarded || sandbox.PlaceOf(n.name+"/"+name).What != "" {
+			if n.guarded || sandbox.PlaceOf(n.within+n.name+"/"+name).What != "" {
 				n.places = append(n.places, name)
 			}
 		case former[name] != nil:
 			n.folders = append(n.folders, former[name])
 		default:
-			n.folders = append(n.folders, &node{name: name, guarded: n.guarded || sandbox.PlaceOf(n.name+"/"+name+"/x").What != ""})
+			within := n.name + "/"
+			n.folders = append(n.folders, &node{name: name, within: within, guarded: n.guarded || sandbox.PlaceOf(n.within+within+name+"/x").What != ""})
 		}
 	}
 	n.isBare = parts == 3 || head && common // objects and refs may be in the common folder
