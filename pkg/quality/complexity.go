@@ -48,21 +48,30 @@ func ParseComplexity(text string, sources int) (*harnessv1.QualityComplexity, er
 	return nil, errLevel
 }
 
-// expectation returns what an answer expects, or nil if it expects nothing.
+// expectation returns what an answer expects, or nil if it expects nothing. Zero and false are no
+// expectation: a small model fills in every field of the schema.
 func expectation(o fields) *harnessv1.Expected {
 	e := &harnessv1.Expected{
-		MinInsights:        o.figure("min_insights", 0, 20),
-		MinRecommendations: o.figure("min_recommendations", 0, 10),
-		MinDocuments:       o.figure("min_documents", 0, 5),
-		MinOutputChars:     o.figure("min_output_chars", 0, 5000),
+		MinInsights:        opinion(o.figure("min_insights", 0, 20)),
+		MinRecommendations: opinion(o.figure("min_recommendations", 0, 10)),
+		MinDocuments:       opinion(o.figure("min_documents", 0, 5)),
+		MinOutputChars:     opinion(o.figure("min_output_chars", 0, maxExpectedChars)),
 	}
-	if required, ok := o.flag("require_citations"); ok {
+	if required, _ := o.flag("require_citations"); required {
 		e.RequireCitations = &required
 	}
 	if e.MinInsights == nil && e.MinRecommendations == nil && e.MinDocuments == nil && e.MinOutputChars == nil && e.RequireCitations == nil {
 		return nil
 	}
 	return e
+}
+
+// opinion returns an expectation, or nil if it is zero and so none.
+func opinion[T comparable](expected *T) *T {
+	if expected == nil || *expected == *new(T) {
+		return nil
+	}
+	return expected
 }
 
 // FallbackComplexity classifies work without a model: at least 5 sources or 1,200 code

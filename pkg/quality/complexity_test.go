@@ -50,11 +50,13 @@ func TestParseComplexityClampsWhatIsExpected(t *testing.T) {
 	if got.GetReason() != "x" {
 		t.Errorf("a model claims a fallback: %q", got.GetReason())
 	}
-	got, _ = quality.ParseComplexity(`{"level":"MEDIUM","expected":{"min_insights":-1,"min_documents":"2","require_citations":null}}`, 0)
-	if e := got.GetExpected(); e.MinInsights == nil || *e.MinInsights != 0 || e.MinDocuments != nil || e.RequireCitations != nil {
+	got, _ = quality.ParseComplexity(`{"level":"MEDIUM","expected":{"min_insights":-1,"min_documents":"2","require_citations":null,"min_recommendations":1.5}}`, 0)
+	if e := got.GetExpected(); e.MinInsights != nil || e.MinDocuments != nil || e.RequireCitations != nil || e.GetMinRecommendations() != 1 {
 		t.Errorf("%v", e)
 	}
-	for _, nothing := range []string{`{}`, `null`, `7`, `{"min_documents":null}`} {
+	for _, nothing := range []string{
+		`{}`, `null`, `7`, `{"min_documents":null}`, `{"min_insights":0,"min_recommendations":0.9,"min_documents":0,"require_citations":false,"min_output_chars":0}`,
+	} {
 		if got, _ := quality.ParseComplexity(`{"level":"MEDIUM","expected":`+nothing+`}`, 0); got.GetExpected() != nil {
 			t.Errorf("%s: %v", nothing, got.GetExpected())
 		}

@@ -9,8 +9,11 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
-// minChars is the least length of an output that scaling leaves, in code points.
-const minChars = 50
+const (
+	minChars         = 50   // code points of an output that scaling leaves at least
+	maxExpectedChars = 5000 // code points of an output that can be expected
+	freeCount        = 5    // artifacts of a kind that can be expected of any work
+)
 
 // How issues of a contract begin, by category.
 const (
@@ -48,7 +51,8 @@ func (r requirement) count(kind string) uint32 {
 
 // requirements returns the requirements of a kind after expectations replaced parts of them and
 // the multiplier, in percent, scaled insights and characters. Expected artifacts that the
-// kind does not take are left out. 0 as multiplier is 100.
+// kind does not take are left out, and so are zero and false, which are no expectation. A count
+// is at most the larger of freeCount and twice the one of the kind. 0 as multiplier is 100.
 func requirements(k Kind, expected *harnessv1.Expected, multiplier uint32) requirement {
 	r := requirement{citations: k.GetRequireCitations(), artifacts: k.GetRequireArtifacts(), chars: uint64(k.GetMinOutputChars())}
 	for _, c := range k.GetCounts() {
@@ -59,8 +63,10 @@ func requirements(k Kind, expected *harnessv1.Expected, multiplier uint32) requi
 		r.replace(k, Insight, expected.MinInsights)
 		r.replace(k, RecommendationOf, expected.MinRecommendations)
 		r.replace(k, Document, expected.MinDocuments)
-		r.citations = or(expected.RequireCitations, r.citations)
-		r.chars = uint64(or(expected.MinOutputChars, uint32(min(r.chars, maxKindChars))))
+		r.citations = r.citations || expected.GetRequireCitations()
+		if n := expected.GetMinOutputChars(); n > 0 {
+			r.chars = uint64(min(n, maxExpectedChars))
+		}
 		scaled = scaled || r.chars > 0
 	}
 	if multiplier == 0 {
@@ -79,16 +85,16 @@ func requirements(k Kind, expected *harnessv1.Expected, multiplier uint32) requi
 
 // replace sets the count of a kind of artifact to the expected one.
 func (r *requirement) replace(k Kind, kind string, expected *uint32) {
-	if expected == nil || !slices.Contains(k.GetArtifactKinds(), kind) {
+	if opinion(expected) == nil || !slices.Contains(k.GetArtifactKinds(), kind) {
 		return
 	}
 	for _, c := range r.counts {
 		if c.GetKind() == kind {
-			c.Count = *expected
+			c.Count = min(*expected, max(2*c.GetCount(), freeCount))
 			return
 		}
 	}
-	r.counts = append(r.counts, &harnessv1.ArtifactCount{Kind: kind, Count: *expected})
+	r.counts = append(r.counts, &harnessv1.ArtifactCount{Kind: kind, Count: min(*expected, freeCount)})
 }
 
 // Current returns the artifacts by which the work of a segment is judged: those that were saved or
@@ -144,6 +150,11 @@ func Evaluate(k Kind, expected *harnessv1.Expected, multiplier uint32, p Produce
 		c.Reasoning += ": " + strings.Join(checked, ", ")
 	}
 	return c
+}
+
+// ShortOnly reports whether the length of the output is the only requirement that is not met.
+func ShortOnly(c *harnessv1.QualityContract) bool {
+	return len(c.GetIssues()) == 1 && strings.HasPrefix(c.GetIssues()[0], issueShort)
 }
 
 // countIssue names a kind of artifact of which there are too few.

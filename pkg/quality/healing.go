@@ -19,6 +19,9 @@ func HealingPromptWith(text, goal string, attempt, limit uint32, contract *harne
 	}
 	if !v.Fallback {
 		for _, issue := range v.Issues {
+			if strings.HasPrefix(issue, Fallback) {
+				continue // no verifier has found it
+			}
 			fmt.Fprintf(&b, "Quality: %s\n", content.OneLine(issue))
 		}
 		if v.Feedback != "" {

@@ -105,8 +105,12 @@ func TestContractReplacesAndScales(t *testing.T) {
 		{"one stays", "synthesis", 1, nil, 85, 1, 85},
 		{"fifty characters stay", "chat", 0, nil, 85, 0, 50},
 		{"unset", "synthesis", 2, nil, 0, 2, 100},
-		{"replaced, then scaled", "synthesis", 7, &harnessv1.Expected{MinInsights: ptr[uint32](20), MinOutputChars: ptr[uint32](333)}, 115, 23, 382},
-		{"none expected", "synthesis", 7, &harnessv1.Expected{MinInsights: ptr[uint32](0), MinOutputChars: ptr[uint32](0)}, 115, 0, 50},
+		{"replaced, then scaled", "synthesis", 7, &harnessv1.Expected{MinInsights: ptr[uint32](20), MinOutputChars: ptr[uint32](333)}, 115, 16, 382},
+		{"zero is no opinion", "synthesis", 7, &harnessv1.Expected{MinInsights: ptr[uint32](0), MinOutputChars: ptr[uint32](0)}, 115, 8, 115},
+		{"twice the row", "synthesis", 10, &harnessv1.Expected{MinInsights: ptr[uint32](50)}, 100, 20, 100},
+		{"five of any work", "synthesis", 1, &harnessv1.Expected{MinInsights: ptr[uint32](6)}, 100, 5, 100},
+		{"less than the row", "synthesis", 9, &harnessv1.Expected{MinInsights: ptr[uint32](2)}, 100, 2, 100},
+		{"the most characters", "chat", 0, &harnessv1.Expected{MinOutputChars: ptr[uint32](60_000)}, 100, 0, 5000},
 	} {
 		k := quality.KindOf(c.kind, nil, c.sources)
 		enough := func(insights, chars int) bool {
@@ -116,12 +120,13 @@ func TestContractReplacesAndScales(t *testing.T) {
 			t.Errorf("%s: %d insights, %d characters are not the bounds", c.name, c.insights, c.chars)
 		}
 	}
-	relaxed := quality.Evaluate(quality.KindOf("synthesis", nil, 1), &harnessv1.Expected{RequireCitations: ptr(false)}, 100,
+	quoteless := quality.Evaluate(quality.KindOf("synthesis", nil, 1), &harnessv1.Expected{RequireCitations: ptr(false)}, 100,
 		quality.Produced{Chars: 100, Artifacts: artifactsOf(1, 0, 0)})
 	added := quality.Evaluate(quality.KindOf("chat", nil, 0), &harnessv1.Expected{MinRecommendations: ptr[uint32](2), MinDocuments: ptr[uint32](1)}, 115,
 		quality.Produced{Chars: 100, Artifacts: artifactsOf(0, 1, 0)})
-	if !relaxed.GetPassed() || len(added.GetIssues()) != 2 || added.GetArtifactCounts()["recommendation"] != 1 {
-		t.Errorf("%v\n%v", relaxed, added)
+	if quoteless.GetPassed() || len(quoteless.GetIssues()) != 1 || // false is no opinion
+		 len(added.GetIssues()) != 2 || added.GetArtifactCounts()["recommendation"] != 1 {
+		t.Errorf("%v\n%v", quoteless, added)
 	}
 }
 
@@ -214,7 +219,7 @@ func TestCheckKindNamesWhatIsWrong(t *testing.T) {
 func TestPreambleNamesWhatTheContractChecks(t *testing.T) {
 	c := &harnessv1.QualityComplexity{Expected: &harnessv1.Expected{MinInsights: ptr[uint32](10)}}
 	got := quality.Preamble(quality.KindOf("full_pipeline", nil, 3), c, 115)
-	for _, part := range []string{"11 of kind insight", "1 of kind recommendation", "1 of kind document", "quote", "230 characters"} {
+	for _, part := range []string{"6 of kind insight", "1 of kind recommendation", "1 of kind document", "quote", "230 characters"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("no %q in %s", part, got)
 		}

@@ -130,6 +130,9 @@ func Milestone(before, after uint64, p *harnessv1.ProfileState) *harnessv1.Quali
 func CategoriesOf(issues []string, refused bool) []string {
 	found := map[string]bool{Refused: refused}
 	for _, issue := range issues {
+		if strings.HasPrefix(issue, Fallback) {
+			continue // a verifier that did not answer is no fault of the work
+		}
 		found[category(issue, categories[:9])] = true
 	}
 	return slices.DeleteFunc(slices.Clone(categories), func(c string) bool { return !found[c] })

@@ -29,6 +29,22 @@ type Attempt struct {
 	Error           bool    // neither output nor artifact
 	Fallback        bool    // the verifier did not answer
 	RetryOnFallback bool    // a fallback counts as the score 0
+	VerifierPassed  bool    // the verifier passed the work
+	ShortAnswer     bool    // in chat, the length of the output is the only requirement that is not met
+}
+
+// sufficesShort reports whether a short answer in chat is right in the verifier's judgement.
+func (a Attempt) sufficesShort() bool {
+	return a.ShortAnswer && a.VerifierPassed && a.Score >= a.Good
+}
+
+// Accepted reports whether the work is accepted if this attempt is delivered. Whether another
+// attempt follows does not matter for it.
+func Accepted(a Attempt) bool {
+	if !a.ContractPassed {
+		return a.sufficesShort()
+	}
+	return a.Fallback || a.VerifierPassed || a.Score >= a.Low
 }
 
 // Decision is what follows an attempt.
@@ -45,6 +61,8 @@ func ShouldRetry(a Attempt) Decision {
 	switch {
 	case a.Fallback && a.ContractPassed && !a.RetryOnFallback:
 		return Decision{Reason: ReasonSkipped}
+	case a.sufficesShort():
+		return Decision{Reason: ReasonSufficient}
 	case a.Number >= a.Max:
 		return Decision{Reason: ReasonMax, Degraded: combined < a.Good}
 	case combined >= a.Good:

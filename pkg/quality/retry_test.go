@@ -27,6 +27,7 @@ var rules = []struct {
 	{"Verification skipped", false, false, func(a quality.Attempt, _, _ float64) bool {
 		return a.Fallback && a.ContractPassed && !a.RetryOnFallback
 	}},
+	{"Quality sufficient", false, false, func(a quality.Attempt, _, _ float64) bool { return a.ShortAnswer && a.VerifierPassed && a.Score >= a.Good }},
 	{"Max attempts reached", false, false, func(a quality.Attempt, c, _ float64) bool { return a.Number >= a.Max && c >= a.Good }},
 	{"Max attempts reached", false, true, func(a quality.Attempt, _, _ float64) bool { return a.Number >= a.Max }},
 	{"Quality sufficient", false, false, func(a quality.Attempt, c, _ float64) bool { return c >= a.Good }},
@@ -55,11 +56,15 @@ func TestShouldRetryDecidesEveryCellAsPublished(t *testing.T) {
 					for _, failed := range booleans {
 						for _, fallback := range booleans {
 							for _, retry := range booleans {
-								a := quality.Attempt{
-									Number: number, Max: limit, Good: good, Low: low, ContractPassed: contract,
-									Score: float64(hundredths) / 100, Error: failed, Fallback: fallback, RetryOnFallback: retry,
+								for _, passed := range booleans {
+									a := quality.Attempt{
+										Number: number, Max: limit, Good: good, Low: low, ContractPassed: contract, VerifierPassed: passed,
+										Score: float64(hundredths) / 100, Error: failed, Fallback: fallback, RetryOnFallback: retry,
+									}
+									reasons[checkDecision(t, a)] = true
+									a.ShortAnswer = kind == "chat" && !contract
+									checkDecision(t, a)
 								}
-								reasons[checkDecision(t, a)] = true
 							}
 						}
 					}

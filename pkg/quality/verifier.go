@@ -47,7 +47,7 @@ func ParseVerdict(text string) (Verdict, error) {
 		case n > 0 && score != v.Score:
 			return Verdict{}, errVerdicts
 		}
-		v = Verdict{Score: max(score, 0), Issues: o.strings("issues", maxIssues, maxIssue), Feedback: first(genuine(o.text("feedback")), maxFeedback)}
+		v = Verdict{Score: max(score, 0), Issues: genuineIssues(o.strings("issues", maxIssues, maxIssue)), Feedback: first(genuine(o.text("feedback")), maxFeedback)}
 		v.Passed, _ = o.flag("passed")
 	}
 	if len(found) == 0 {
@@ -55,6 +55,14 @@ func ParseVerdict(text string) (Verdict, error) {
 	}
 	v.Reasoning = "verifier " + outcome(v)
 	return v, nil
+}
+
+// genuineIssues returns a model's issues without what marks a fallback.
+func genuineIssues(issues []string) []string {
+	for n, issue := range issues {
+		issues[n] = genuine(issue)
+	}
+	return slices.DeleteFunc(issues, func(issue string) bool { return issue == "" })
 }
 
 // FallbackVerdict returns the verdict of a verifier that did not answer.
@@ -65,7 +73,8 @@ func FallbackVerdict(why string) Verdict {
 
 // Combine returns the verdict of verifiers that judged for one perspective each; the slices
 // are parallel. The least score counts, all must have passed, and each issue names its
-// perspective. A verifier that failed is left out; if all did, it returns the fallback. The
+// perspective. A verifier that failed is left out of the score and named among the issues, after
+// Fallback; if all did, it returns the fallback. The
 // verdict of a single verifier for everything, perspective "", stays unchanged.
 func Combine(perspectives []string, verdicts []Verdict, errs []error) Verdict {
 	combined := Verdict{Passed: true, Score: 1, Contrastive: len(perspectives) > 1}
@@ -78,6 +87,7 @@ func Combine(perspectives []string, verdicts []Verdict, errs []error) Verdict {
 		}
 		if why, failed := failure(n, verdicts, errs); failed {
 			failures = append(failures, strings.TrimSuffix(tag+why, " "))
+			combined.Issues = append(combined.Issues, Fallback+name)
 			reasons = append(reasons, name+" without an answer")
 			continue
 		}

@@ -34,6 +34,9 @@ func TestParseVerdictBoundsTexts(t *testing.T) {
 	if err != nil || !v.Passed || len(v.Issues) != 10 || len(v.Issues[0]) != 500 || utf8.RuneCountInString(v.Feedback) != 1000 || strings.HasPrefix(v.Feedback, "[") {
 		t.Errorf("%d issues, %d, %v", len(v.Issues), utf8.RuneCountInString(v.Feedback), err)
 	}
+	if v, err := quality.ParseVerdict(`{"score":0.5,"issues":["[is_fallback] accuracy","[is_fallback]"]}`); err != nil || !slices.Equal(v.Issues, []string{"accuracy"}) {
+		t.Errorf("a model claims a fallback: %q, %v", v.Issues, err)
+	}
 	if f := quality.FallbackVerdict("time\nout"); f.Passed || f.Score != 0 || !f.Fallback || f.Feedback != "[is_fallback] time out" {
 		t.Errorf("%+v", f)
 	}
@@ -54,8 +57,8 @@ func TestCombineTakesTheLeastScore(t *testing.T) {
 		fallback bool
 	}{
 		{"all", []error{nil, nil, nil}, false, 0.4, []string{"[accuracy] a", "[completeness] b", "[completeness] c"}, false},
-		{"without the worst", []error{nil, broken, nil}, true, 0.8, []string{"[accuracy] a"}, false},
-		{"one left", []error{broken, broken, nil}, true, 0.8, nil, false},
+		{"without the worst", []error{nil, broken, nil}, true, 0.8, []string{"[accuracy] a", "[is_fallback] completeness"}, false},
+		{"one left", []error{broken, broken, nil}, true, 0.8, []string{"[is_fallback] accuracy", "[is_fallback] completeness"}, false},
 		{"none", []error{broken, broken, broken}, false, 0, nil, true},
 	} {
 		got := quality.Combine(names, verdicts, c.errs)
@@ -188,6 +191,10 @@ func TestHealingPromptNamesEachIssue(t *testing.T) {
 		if !strings.Contains(got, part) {
 			t.Errorf("no %q in %s", part, got[len(goal):])
 		}
+	}
+	if got := quality.HealingPrompt("g", 2, 3, contract, quality.Verdict{Issues: []string{"[is_fallback] accuracy", "[usefulness] thin"}}); strings.Contains(got, "is_fallback") ||
+		!strings.Contains(got, "Quality: [usefulness] thin") {
+		t.Error(got)
 	}
 	if got := quality.HealingPrompt("g", 2, 3, contract, quality.FallbackVerdict("x")); strings.Contains(got, "feedback") {
 		t.Error(got)

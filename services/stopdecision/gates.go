@@ -8,6 +8,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/quality"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
@@ -61,11 +62,24 @@ func (d *decision) gates() error {
 		message = "The agent stopped without ever calling work_complete."
 	case d.definition.Output != nil && s.GetOutput() == nil:
 		accepted, message = false, "The agent stopped without an output that fits the output schema."
-	case verdict.GetDegraded():
-		accepted = verdict.GetContractPassed()
-		message = fmt.Sprintf("No attempt of %d was good enough; the best is delivered.", verdict.GetAttempts())
+	case verdict != nil:
+		accepted = d.acceptable(quality.Best(s.GetQuality().GetAttempts()))
+		message = judgedMessage(verdict, accepted)
 	}
 	return d.end(harnessv1.RunStatus_RUN_STATUS_DONE, harnessv1.PhaseInput_PHASE_INPUT_COMPLETE, "agent_done", message, accepted)
+}
+
+// judgedMessage returns how work ended that was judged.
+func judgedMessage(verdict *harnessv1.QualityVerdict, accepted bool) string {
+	switch {
+	case verdict.GetDegraded():
+		return fmt.Sprintf("No attempt of %d was good enough; the best is delivered.", verdict.GetAttempts())
+	case !accepted && !verdict.GetContractPassed():
+		return "The agent completed the work, but the work does not have what its kind requires."
+	case !accepted:
+		return "The agent completed the work, but the verifier did not accept it."
+	}
+	return "The agent completed the work."
 }
 
 // lengthGate decides, once in a segment, if the answer has more words than it may have.

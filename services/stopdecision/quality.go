@@ -59,24 +59,21 @@ func (d *decision) qualityGate() (decided bool, err error) {
 	d.judged = true
 	d.report(x)
 	d.keep(x)
-	limit, good, low := quality.Limits(x.kind, d.s.GetConfig().GetQuality())
-	next := quality.ShouldRetry(quality.Attempt{
-		Number: q.GetAttempt(), Max: limit, Good: good, Low: low, ContractPassed: x.contract.GetPassed(), Score: x.verdict.Score,
-		Error: x.nothing, Fallback: x.verdict.Fallback, RetryOnFallback: d.s.GetConfig().GetQuality().GetRetryOnFallback(),
-	})
+	judged := d.attempt(x)
+	next := quality.ShouldRetry(judged)
 	if next.Retry {
 		q.Attempt++
 		d.Emit(event.QualityRetry(q.GetAttempt(), next.Reason, x.attempt.GetCombined()))
 		d.startAttempt()
 		healing := d.texts(x.kind).Of(quality.PromptHealing)
-		return true, d.reject(rejectedQuality, quality.HealingPromptWith(healing, x.goal, q.GetAttempt(), limit, x.contract, x.verdict), nil)
+		return true, d.reject(rejectedQuality, quality.HealingPromptWith(healing, x.goal, q.GetAttempt(), judged.Max, x.contract, x.verdict), nil)
 	}
-	if !next.Degraded && !q.GetAccepted() {
+	best := quality.Best(q.GetAttempts())
+	degraded := next.Degraded && q.GetAcceptedIterations() == 0 && best.GetCombined() < judged.Good
+	if x.attempt.GetAccepted() && !q.GetAccepted() {
 		q.Accepted = true
 		q.AcceptedIterations++
 	}
-	best := quality.Best(q.GetAttempts())
-	degraded := q.GetAcceptedIterations() == 0 && best.GetCombined() < good
 	if again, err := d.iterate(best, degraded); again || err != nil {
 		return again, err
 	}
@@ -87,6 +84,30 @@ func (d *decision) qualityGate() (decided bool, err error) {
 	}
 	d.deliver(x, best, degraded)
 	return false, nil
+}
+
+// attempt returns what decides about an attempt that was examined.
+func (d *decision) attempt(x *exam) quality.Attempt {
+	cfg := d.s.GetConfig().GetQuality()
+	limit, good, low := quality.Limits(x.kind, cfg)
+	return quality.Attempt{
+		Number: d.s.GetQuality().GetAttempt(), Max: limit, Good: good, Low: low, ContractPassed: x.contract.GetPassed(), Score: x.verdict.Score,
+		Error: x.nothing, Fallback: x.verdict.Fallback, RetryOnFallback: cfg.GetRetryOnFallback(), VerifierPassed: x.verdict.Passed,
+		ShortAnswer: x.kind.BuiltIn && x.kind.GetName() == quality.Chat && quality.ShortOnly(x.contract),
+	}
+}
+
+// acceptable reports whether the work is accepted with the attempt that is delivered. An attempt of an older
+// program has only its figures.
+func (d *decision) acceptable(a *harnessv1.QualityAttempt) bool {
+	if a == nil || a.Accepted != nil {
+		return a.GetAccepted()
+	}
+	kind := quality.KindOf(d.s.GetQuality().GetKind(), d.definition.Kinds, len(d.s.GetTask().GetSources()))
+	_, _, low := quality.Limits(kind, d.s.GetConfig().GetQuality())
+	return quality.Accepted(quality.Attempt{
+		ContractPassed: a.GetContractPassed(), Score: a.GetScore(), Low: low, Fallback: a.GetFallback() || !a.GetVerified(),
+	})
 }
 
 // texts returns the prompts that replace built-in ones for a kind of work.
@@ -110,7 +131,7 @@ func (d *decision) iterate(best *harnessv1.QualityAttempt, degraded bool) (again
 	q.Attempt, q.Accepted = 1, false
 	d.startAttempt()
 	found := "The work is accepted, and may be made better"
-	if degraded {
+	if degraded || !d.acceptable(best) {
 		found = "No attempt was good enough yet"
 	}
 	return true, d.reject(rejectedQuality, fmt.Sprintf(
@@ -193,6 +214,9 @@ func (d *decision) examine(verify bool) (*exam, error) {
 		Number: number, Combined: quality.Combined(x.contract.GetPassed(), x.verdict.Score), Score: x.verdict.Score, ContractPassed: x.contract.GetPassed(),
 		Fallback: x.verdict.Fallback, Verified: x.verified,
 	}
+	judged := d.attempt(x)
+	judged.Fallback = judged.Fallback || !x.verified // without a verifier there is no verdict either
+	x.attempt.Accepted = proto.Bool(quality.Accepted(judged))
 	x.issues = firstIssues(append(slices.Clone(x.contract.GetIssues()), x.verdict.Issues...))
 	x.variety = out.GetAnswer()
 	return x, nil

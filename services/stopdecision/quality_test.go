@@ -131,7 +131,7 @@ func TestRetry(t *testing.T) {
 }
 
 // TestBestIsDelivered: the answer, summary and artifacts of an earlier attempt if it was better; the
-// end is accepted only if that one has what its kind requires.
+// end is accepted only if that one has what its kind requires and the verifier accepts it.
 func TestBestIsDelivered(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -141,10 +141,10 @@ func TestBestIsDelivered(t *testing.T) {
 		delivered string
 		best      uint32
 	}{
-		{"the first, with its contract", []float64{0.09, 0.02, 0.05}, []string{"d", "d", "d"}, "DONE agent_done true", "answer 1, summary 1, secret answer 1", 1},
+		{"the first, with its contract", []float64{0.09, 0.02, 0.05}, []string{"d", "d", "d"}, "DONE agent_done false", "answer 1, summary 1, secret answer 1", 1},
 		{"the second, without its contract", []float64{0.3, 0.6, 0.1}, []string{"i", "i", "i"}, "DONE agent_done false", "answer 2, summary 2, secret answer 2", 2},
-		{"the last of equals", []float64{0.05, 0.05, 0.05}, []string{"d", "d", "d"}, "DONE agent_done true", "answer 3, summary 3, secret answer 3", 3},
-		{"the first, which alone has its contract", []float64{0.05, 0.6, 0.7}, []string{"d", "i", "i"}, "DONE agent_done true", "answer 1, summary 1, secret answer 1", 1},
+		{"the last of equals", []float64{0.05, 0.05, 0.05}, []string{"d", "d", "d"}, "DONE agent_done false", "answer 3, summary 3, secret answer 3", 3},
+		{"the first, which alone has its contract", []float64{0.05, 0.6, 0.7}, []string{"d", "i", "i"}, "DONE agent_done false", "answer 1, summary 1, secret answer 1", 1},
 		{"the first, without artifacts", []float64{0.6, 0.55, 0.1}, []string{"", "i", "i"}, "DONE agent_done false", "answer 1, summary 1", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -236,7 +236,7 @@ func TestComplexWorkHasThreeVerifiers(t *testing.T) {
 		if len(j.asked) != c.want || len(j.keys) != 2+c.want || v.GetContrastive() != (c.want == 3) {
 			t.Errorf("%s %s: asked %d, verified %v", c.kind, c.level, len(j.asked), v)
 		}
-		if c.want == 3 && (v.GetScore() != 0.75 || !slices.Equal(v.GetIssues(), []string{"[completeness] thin", "[usefulness] thin"})) {
+		if c.want == 3 && (v.GetScore() != 0.75 || !slices.Equal(v.GetIssues(), []string{"[is_fallback] accuracy", "[completeness] thin", "[usefulness] thin"})) {
 			t.Errorf("verified %v", v)
 		}
 	}
@@ -363,5 +363,44 @@ func TestPromptsOfVerifiersAreReplaced(t *testing.T) {
 	}
 	if !strings.Contains(o.String(), "Start again.") {
 		t.Errorf("healing: %v", o)
+	}
+}
+
+// TestAcceptanceFollowsTheVerdict: a right answer of six characters is accepted at once, work that is judged 0 never.
+func TestAcceptanceFollowsTheVerdict(t *testing.T) {
+	short := func(j *judgement) { j.seen.Chars = 6 }
+	for _, c := range []struct {
+		name, kind string
+		change     func(j *judgement)
+		verifier   func(*harnessv1.JobRequest) *harnessv1.JobState
+		want       string
+	}{
+		{"a right answer of six characters", quality.Chat, short, scored(0.9), "DONE agent_done true"},
+		{"a wrong one", quality.Chat, short, scored(0.3), "repair quality_retry"},
+		{"one that was not judged", quality.Chat, short, silent, "repair quality_retry"},
+		{"one without the document", quality.Chat, func(j *judgement) {
+			short(j)
+			j.s.Quality.Expected = &harnessv1.Expected{MinDocuments: proto.Uint32(1)}
+		}, scored(0.9), "repair quality_retry"},
+		{"a short text of another kind", quality.Drafting, short, scored(0.9), "repair quality_retry"},
+		{"judged 0 in the last attempt", quality.Drafting, func(j *judgement) { j.s.Quality.Attempt = 3 }, scored(0), "DONE agent_done false"},
+		{"low, though it is good enough", quality.Drafting, func(*judgement) {}, scored(0.4), "DONE agent_done false"},
+		{"not low", quality.Drafting, func(*judgement) {}, scored(0.5), "DONE agent_done true"},
+		{"not judged", quality.Drafting, func(*judgement) {}, silent, "DONE agent_done true"},
+	} {
+		j := qualityRun(t, c.kind)
+		if c.kind == quality.Drafting {
+			j.artifacts("document")
+		}
+		c.change(j)
+		j.verifier = c.verifier
+		o := j.decide()
+		if verdict(o) != c.want || strings.HasSuffix(c.want, "true") && strings.Contains(eventNames(o), "quality_degraded") {
+			t.Errorf("%s: %s, %s", c.name, verdict(o), eventNames(o))
+		}
+		q := o.GetStep().GetSnapshot().GetQuality()
+		if last := q.GetAttempts()[0]; o.GetStep().GetTo() == runlog.End && (last.GetAccepted() != o.GetStep().GetSnapshot().GetAccepted() || last.GetAccepted() != q.GetAccepted()) {
+			t.Errorf("%s: %v", c.name, q)
+		}
 	}
 }

@@ -1292,7 +1292,9 @@ type QualityAttempt struct {
 	// Its scores. Unset from schema 16 on, as answer.
 	Scores []*QualityScored `protobuf:"bytes,9,rep,name=scores,proto3" json:"scores,omitempty"`
 	// Verifiers were called.
-	Verified      bool `protobuf:"varint,10,opt,name=verified,proto3" json:"verified,omitempty"`
+	Verified bool `protobuf:"varint,10,opt,name=verified,proto3" json:"verified,omitempty"`
+	// The work is accepted if this attempt is delivered. Unset in records of older processes.
+	Accepted      *bool `protobuf:"varint,11,opt,name=accepted,proto3,oneof" json:"accepted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1393,6 +1395,13 @@ func (x *QualityAttempt) GetScores() []*QualityScored {
 func (x *QualityAttempt) GetVerified() bool {
 	if x != nil {
 		return x.Verified
+	}
+	return false
+}
+
+func (x *QualityAttempt) GetAccepted() bool {
+	if x != nil && x.Accepted != nil {
+		return *x.Accepted
 	}
 	return false
 }
@@ -4437,7 +4446,7 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"\aby_tool\x18\x05 \x03(\v2).harness.v1.ToolResultFigures.ByToolEntryR\x06byTool\x1a9\n" +
 	"\vByToolEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01\"\xe2\x02\n" +
+	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01\"\x90\x03\n" +
 	"\x0eQualityAttempt\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12\x1a\n" +
 	"\bcombined\x18\x02 \x01(\x01R\bcombined\x12\x14\n" +
@@ -4449,7 +4458,9 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"\x06issues\x18\b \x03(\tR\x06issues\x121\n" +
 	"\x06scores\x18\t \x03(\v2\x19.harness.v1.QualityScoredR\x06scores\x12\x1a\n" +
 	"\bverified\x18\n" +
-	" \x01(\bR\bverified\"\xe9\x02\n" +
+	" \x01(\bR\bverified\x12\x1f\n" +
+	"\baccepted\x18\v \x01(\bH\x00R\baccepted\x88\x01\x01B\v\n" +
+	"\t_accepted\"\xe9\x02\n" +
 	"\x10AttemptArtifacts\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\rR\aattempt\x122\n" +
 	"\tartifacts\x18\x02 \x03(\v2\x14.harness.v1.ArtifactR\tartifacts\x12+\n" +
@@ -4867,6 +4878,7 @@ func file_harness_v1_quality_proto_init() {
 	file_harness_v1_quality_proto_msgTypes[1].OneofWrappers = []any{}
 	file_harness_v1_quality_proto_msgTypes[4].OneofWrappers = []any{}
 	file_harness_v1_quality_proto_msgTypes[8].OneofWrappers = []any{}
+	file_harness_v1_quality_proto_msgTypes[12].OneofWrappers = []any{}
 	file_harness_v1_quality_proto_msgTypes[14].OneofWrappers = []any{}
 	file_harness_v1_quality_proto_msgTypes[30].OneofWrappers = []any{
 		(*ProfileChange_Count)(nil),

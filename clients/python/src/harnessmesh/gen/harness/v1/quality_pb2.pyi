@@ -756,6 +756,7 @@ class QualityAttempt(_message.Message):
     ISSUES_FIELD_NUMBER: _builtins.int
     SCORES_FIELD_NUMBER: _builtins.int
     VERIFIED_FIELD_NUMBER: _builtins.int
+    ACCEPTED_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """Number, from 1."""
     combined: _builtins.float
@@ -768,6 +769,8 @@ class QualityAttempt(_message.Message):
     """The verifier did not answer."""
     verified: _builtins.bool
     """Verifiers were called."""
+    accepted: _builtins.bool
+    """The work is accepted if this attempt is delivered. Unset in records of older processes."""
     @_builtins.property
     def answer(self) -> _content_pb2.Content:
         """The answer. Unset from schema 16 on: AttemptArtifacts has that of the best attempt."""
@@ -797,12 +800,15 @@ class QualityAttempt(_message.Message):
         issues: _abc.Iterable[_builtins.str] | None = ...,
         scores: _abc.Iterable[Global___QualityScored] | None = ...,
         verified: _builtins.bool = ...,
+        accepted: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "summary", b"summary"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_accepted", b"_accepted", "accepted", b"accepted", "answer", b"answer", "summary", b"summary"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "combined", b"combined", "contract_passed", b"contract_passed", "fallback", b"fallback", "issues", b"issues", "number", b"number", "score", b"score", "scores", b"scores", "summary", b"summary", "verified", b"verified"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_accepted", b"_accepted", "accepted", b"accepted", "answer", b"answer", "combined", b"combined", "contract_passed", b"contract_passed", "fallback", b"fallback", "issues", b"issues", "number", b"number", "score", b"score", "scores", b"scores", "summary", b"summary", "verified", b"verified"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__accepted: _TypeAlias = _typing.Literal["accepted"]  # noqa: Y015
+    _WhichOneofArgType__accepted: _TypeAlias = _typing.Literal["_accepted", b"_accepted"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__accepted) -> _WhichOneofReturnType__accepted | None: ...
 
 Global___QualityAttempt: _TypeAlias = QualityAttempt  # noqa: Y015
 
