@@ -88,6 +88,15 @@ func (p *Places) compare(w *workspace, found []string, accepted ...string) {
 	}
 }
 
+// sure reports whether a further change of a file has another time than the one that counts until then. What is alive
+// may have mapped the file: its first write sets the time, later ones need not.
+func (w *workspace) sure(until time.Time) bool {
+	if !time.Now().After(until) {
+		return false
+	}
+	return !slices.ContainsFunc(w.open, func(o *Watch) bool { return !o.began.After(until) })
+}
+
 // see compares one place.
 func (p *Places) see(w *workspace, name string) {
 	p.update(w, name, false)
@@ -104,7 +113,7 @@ func (p *Places) update(w *workspace, name string, accepted bool) {
 	if known && former.sure && former.seen == id {
 		return
 	}
-	now := entry{seen: id, sure: id == identity{} || time.Since(time.Unix(0, id.changed())) > p.settled}
+	now := entry{seen: id, sure: id == identity{} || w.sure(time.Unix(0, id.changed()).Add(p.settled)) && tellsChanges(w.absolute(name))}
 	if id != (identity{}) {
 		now.version = read(w.dir, name)
 	}

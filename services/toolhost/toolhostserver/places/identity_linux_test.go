@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/places"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/trust"
 )
@@ -82,4 +84,73 @@ func TestChangesWithinOneTickAreSeen(t *testing.T) {
 			t.Fatalf("change %d is not seen", i)
 		}
 	}
+}
+
+// TestWritesThroughMappingsAreSeen: on a tmpfs they do not change the time of the file, elsewhere what is alive
+// may keep a mapping, whose first write alone changes it.
+func TestWritesThroughMappingsAreSeen(t *testing.T) {
+	t.Parallel()
+	for _, alive := range []bool{false, true} {
+		t.Run(fmt.Sprintf("alive=%t", alive), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if !alive {
+				dir = memory(t)
+			}
+			file := filepath.Join(dir, "AGENTS.md")
+			write(t, file, "000")
+			p := places.New(trust.Open(t.TempDir()), slog.New(slog.DiscardHandler))
+			p.SetSettled()
+			later(t)
+			if alive {
+				first := p.StartAt(dir, nil)
+				defer func() {
+					if text := first.Finish(nil, nil, false).Text(); !strings.Contains(text, "AGENTS.md") {
+						t.Errorf("got %q", text)
+					}
+				}()
+				later(t)
+			}
+			bytes := mapped(t, file)
+			for _, text := range []byte("123") {
+				watch := p.StartAt(dir, nil)
+				bytes[0] = text
+				if watch.Finish(nil, nil, false).Text() == "" {
+					t.Errorf("the change to %q is not seen", text)
+				}
+				later(t)
+			}
+		})
+	}
+}
+
+// mapped returns a file that is mapped for writing until the end of the test.
+func mapped(t *testing.T, path string) []byte {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	bytes, err := unix.Mmap(int(f.Fd()), 0, 3, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Munmap(bytes) })
+	return bytes
+}
+
+// memory returns a folder on a tmpfs.
+func memory(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "places")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil || int64(fs.Type) != unix.TMPFS_MAGIC { //nolint:unconvert // 32 bits on some systems
+		t.Fatalf("/dev/shm is no tmpfs: %v", err)
+	}
+	return dir
 }

@@ -8,7 +8,8 @@
 //   - if the run demands it, the files are put back, apart from those that are only named.
 //
 // A place is read only if its inode, size or the time of its last change, which no program can set,
-// differs from before. Where they are is known from the search of package guard, so nothing is
+// differs from before, or that time does not tell: the file system does not set it at each write into a mapped file,
+// as on a tmpfs, or something that is alive has written to the file before. Where they are is known from the search of package guard, so nothing is
 // searched twice. At most 5,000 places of a workspace are compared, upper ones first, and contents of at most
 // 1 MiB.
 //
@@ -61,6 +62,7 @@ func New(store *trust.Store, log *slog.Logger) *Places {
 type Watch struct {
 	places    *Places
 	workspace *workspace
+	began     time.Time
 	changes   []change
 	ended     bool
 }
@@ -80,7 +82,7 @@ func (p *Places) StartAt(dir string, found []string) *Watch {
 	defer p.mu.Unlock()
 	w := p.workspace(dir)
 	p.compare(w, found)
-	watch := &Watch{places: p, workspace: w}
+	watch := &Watch{places: p, workspace: w, began: time.Now()}
 	w.open = append(w.open, watch)
 	if len(w.open) == 1 {
 		p.mark(w)
