@@ -34,6 +34,7 @@ type Flags struct {
 	Yolo         bool              `help:"Approve every tool call. Denied tools stay denied, and commands stay in their sandbox."`
 	Unconfined   bool              `help:"Let commands leave their sandbox when the agent asks for it."`
 	Allow        []string          `placeholder:"TOOL" help:"Tool that needs no approval; repeatable."`
+	Quality      bool              `help:"Judge the work of the run, as quality.enabled of the agent file does."`
 	MaxTurns     *uint32           `placeholder:"N" help:"Turns after which the run ends. Default: 50."`
 	MaxToolCalls *uint32           `placeholder:"N" help:"Tool calls after which the run parks. Default: 300."`
 	MaxRuns      *uint32           `placeholder:"N" help:"Runs of sub-agents that it may start, at all levels; 0 for none. Default: 64."`
@@ -193,6 +194,13 @@ func (c *Flags) limits(config *harnessv1.LoopConfig) error {
 		}
 		yolo := true
 		config.Tools.Yolo = &yolo
+	}
+	if c.Quality {
+		if config.Quality == nil {
+			config.Quality = &harnessv1.QualityConfig{}
+		}
+		enabled := true
+		config.Quality.Enabled = &enabled
 	}
 	if c.Unconfined {
 		if config.Sandbox == nil {

@@ -51,7 +51,7 @@ type Cmd struct {
 
 // startFlags do not apply to an existing run: its spec never changes.
 var startFlags = []string{
-	"agent", "mcp", "tool-service", "contract", "graph", "mode", "effort", "workspace", "workflow", "yolo", "unconfined", "allow",
+	"agent", "mcp", "tool-service", "contract", "graph", "mode", "effort", "workspace", "workflow", "yolo", "unconfined", "allow", "quality",
 	"max-turns", "max-tool-calls", "max-runs", "timeout", "run-id",
 }
 

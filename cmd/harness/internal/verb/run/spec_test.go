@@ -54,6 +54,31 @@ func TestContractAndModeOfARun(t *testing.T) {
 	}
 }
 
+// TestQualityOfARun is turned on by the flag, whatever the agent file says.
+func TestQualityOfARun(t *testing.T) {
+	t.Parallel()
+	f := harnesstest.ServeGateway(t)
+	agent := harnesstest.Write(t, filepath.Join(t.TempDir(), "a.yaml"), "quality: {enabled: false, iterations: 2}\n")
+	for i, c := range []struct {
+		args       []string
+		enabled    bool
+		iterations uint32
+	}{
+		{[]string{"go"}, false, 0}, {[]string{"--quality", "go"}, true, 0}, {[]string{"--agent", agent, "go"}, false, 2},
+		{[]string{"--agent", agent, "--quality", "go"}, true, 2},
+	} {
+		if got := harnesstest.Call(t, nil, "", append([]string{"run", "--server", f.Address}, c.args...)...); got.Code != 0 {
+			t.Fatalf("%+v", got)
+		}
+		if q := f.Starts[i].GetSpec().GetConfig().GetQuality(); q.GetEnabled() != c.enabled || q.GetIterations() != c.iterations {
+			t.Errorf("%v: %v", c.args, q)
+		}
+	}
+	if got := harnesstest.Call(t, nil, "", "run", "--server", f.Address, "--continue", "r", "--quality", "go"); got.Code != 1 || !strings.Contains(got.Err, "--continue and --quality") {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestAModelThatCannotBeUsedIsNamedWithItsPlace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
