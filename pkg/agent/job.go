@@ -49,7 +49,10 @@ func Jobs(in *harnessv1.StepInput, requests []*harnessv1.JobRequest) ([]*harness
 		until := states[i].GetAsked().AsTime().Add(r.GetTimeout().AsDuration() + jobGrace)
 		if !in.GetNow().AsTime().Before(until) {
 			states[i] = proto.CloneOf(states[i])
-			states[i].Ended, states[i].Error = true, fmt.Sprintf("there was no answer in %s", r.GetTimeout().AsDuration())
+			states[i].Ended = true
+			if states[i].GetError() == "" {
+				states[i].Error = fmt.Sprintf("there was no answer in %s", r.GetTimeout().AsDuration())
+			}
 			continue
 		}
 		wait.Keys = append(wait.Keys, key)

@@ -87,6 +87,12 @@ func TestJobsEndWithTheirTime(t *testing.T) {
 			t.Errorf("after %s: %v", before, states)
 		}
 	}
+	lost := asked(time.Hour)
+	lost.Error, lost.Usage = "no worker", &harnessv1.Usage{InputTokens: 9}
+	states, err := agent.Jobs(&harnessv1.StepInput{Now: timestamppb.New(morning), Observed: []*harnessv1.Observation{jobSeen("k", lost)}}, request)
+	if err != nil || states[0].GetError() != "no worker" || states[0].GetUsage().GetInputTokens() != 9 {
+		t.Errorf("%v, %v: want the reason and the usage so far", states, err)
+	}
 	if states, err := agent.Jobs(&harnessv1.StepInput{}, nil); err != nil || len(states) != 0 {
 		t.Errorf("without requests: %v, %v", states, err)
 	}

@@ -1,6 +1,7 @@
 package runlog
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"hash/fnv"
 	"regexp"
@@ -112,6 +113,13 @@ func ValidKey(key string) bool {
 // matches all of them. It is not part of the log.
 func JobSubject(partition int, r Run, key string) string {
 	return prefix("run", partition, r) + "job." + key
+}
+
+// CallKey returns the key of the blob with the usage of the nth call for a job, from the second on. Those before
+// the last one had a worker that died or stopped.
+func CallKey(job string, n uint64) string {
+	digest := sha256.Sum256([]byte(job))
+	return fmt.Sprintf("call-%x-%d", digest[:16], n)
 }
 
 // KeyedBlobSubject returns the subject of the blob of a run that has a key; with the key

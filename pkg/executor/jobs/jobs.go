@@ -4,8 +4,8 @@
 //
 // Invariants:
 //   - A job is stored once under its key, however often the decision is made.
-//   - A job that cannot be made, or that no worker would carry out, is observed as ended with
-//     an error: it never fails a decision.
+//   - A job that cannot be made is observed as ended with an error: it never fails a decision.
+//   - A job that no worker carries out has its whole time: workers that restart are back before it is over.
 package jobs
 
 import (
@@ -21,8 +21,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/runtrace"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
+	"github.com/harnessmesh/harnessmesh/pkg/tokens"
 )
 
 // Log is where jobs are stored.
@@ -39,7 +41,7 @@ type Config struct {
 	Executor string
 	// Log stores jobs. Nil: no job is made.
 	Log Log
-	// Available reports whether a worker carries out jobs. Nil: none does.
+	// Available reports whether a worker carries out jobs. Nil: none ever does, and no job is made.
 	Available func(ctx context.Context) bool
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -101,11 +103,11 @@ func (o *Observer) state(ctx context.Context, run runlog.Run, first uint64, r *h
 	}
 	id := jobID{run, r.GetKey()}
 	asked, known := o.time(id)
-	if known {
-		return &harnessv1.JobState{Asked: timestamppb.New(asked)}, nil
+	if o.cfg.Available == nil {
+		return failed(noWorker), nil
 	}
-	if o.cfg.Available == nil || !o.cfg.Available(ctx) {
-		return failed("no worker makes calls of models that are no turns: start one with harness serve --roles inference"), nil
+	if known {
+		return o.waiting(ctx, run, r, asked)
 	}
 	if err := o.create(ctx, run, first, r); err != nil {
 		if errors.Is(err, runlog.ErrTooLarge) || errors.Is(err, runlog.ErrNotFound) {
@@ -114,6 +116,31 @@ func (o *Observer) state(ctx context.Context, run runlog.Run, first uint64, r *h
 		return nil, err
 	}
 	return &harnessv1.JobState{Asked: timestamppb.New(o.remember(id))}, nil
+}
+
+// noWorker is why a job may not end.
+const noWorker = "no worker makes calls of models that are no turns: start one with harness serve --roles inference"
+
+// waiting returns the state of a job that has no result yet, with the usage of its calls so far: if its time ends
+// first, nothing else counts them. A mesh without a worker may have one before the job's time is over.
+func (o *Observer) waiting(ctx context.Context, run runlog.Run, r *harnessv1.JobRequest, asked time.Time) (*harnessv1.JobState, error) {
+	state := &harnessv1.JobState{Asked: timestamppb.New(asked), Usage: &harnessv1.Usage{}}
+	if !o.cfg.Available(ctx) {
+		state.Error = noWorker
+	} else {
+		state.Usage.InputTokens = uint64(2*tokens.MessageOverhead + tokens.Count(r.GetModel(), r.GetSystem()) + tokens.Count(r.GetModel(), r.GetPrompt())) //nolint:gosec // counts
+	}
+	for n := uint64(2); ; n++ { // the calls of deliveries that were repeated
+		data, err := o.cfg.Log.BlobAs(ctx, run, runlog.CallKey(r.GetKey(), n))
+		if err != nil {
+			return nil, err
+		}
+		call := &harnessv1.Usage{}
+		if data == nil || proto.Unmarshal(data, call) != nil {
+			return state, nil
+		}
+		runstate.SumUsage(state.Usage, call)
+	}
 }
 
 // create stores the request and the job.

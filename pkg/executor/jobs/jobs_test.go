@@ -179,11 +179,22 @@ func TestResultIsObserved(t *testing.T) {
 	}
 }
 
-// TestWithoutTheRole a job has ended with an error immediately, and none is created.
-func TestWithoutTheRole(t *testing.T) {
+// TestWithoutAWorker a job has its whole time, because one may be back before it is over, and the state names the reason
+// until then. Where none can ever be, a job has ended immediately and none is created.
+func TestWithoutAWorker(t *testing.T) {
 	b := newBed(t)
 	b.available = false
-	if s := b.observe(b.observer, request("k1")); !s.GetEnded() || !strings.Contains(s.GetError(), "--roles inference") {
+	for range 2 {
+		if s := b.observe(b.another(), request("k1")); s.GetEnded() || !s.GetAsked().AsTime().Equal(b.now) {
+			t.Errorf("observed %v", s)
+		}
+	}
+	b.observe(b.observer, request("k1"))
+	if s := b.observe(b.observer, request("k1")); s.GetEnded() || !strings.Contains(s.GetError(), "--roles inference") || s.GetUsage().GetInputTokens() != 0 {
+		t.Errorf("observed %v", s)
+	}
+	b.available = true
+	if s := b.observe(b.observer, request("k1")); s.GetEnded() || s.GetError() != "" || s.GetUsage().GetInputTokens() == 0 {
 		t.Errorf("observed %v", s)
 	}
 	for name, o := range map[string]*jobs.Observer{
@@ -199,10 +210,26 @@ func TestWithoutTheRole(t *testing.T) {
 		}
 		stop()
 	}
-	b.available = true
 	b.observe(b.observer, request("k2"))
-	if all := b.stored("k2"); len(all) != 1 {
+	if all := b.stored("k2"); len(all) != 2 {
 		t.Errorf("jobs %v", all)
+	}
+}
+
+// TestCallsOfAJobThatDoesNotEnd are in its usage: the request of the first, and what each repeated one recorded.
+func TestCallsOfAJobThatDoesNotEnd(t *testing.T) {
+	b := newBed(t)
+	b.observe(b.observer, request("k1"))
+	first := b.observe(b.observer, request("k1")).GetUsage().GetInputTokens()
+	for n := uint64(2); n <= 4; n++ {
+		data, err := proto.Marshal(&harnessv1.Usage{InputTokens: 100, CostMicroUsd: 7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.end(runlog.CallKey("k1", n), data)
+		if u := b.observe(b.observer, request("k1")).GetUsage(); first < 8 || u.GetInputTokens() != first+100*(n-1) || u.GetCostMicroUsd() != 7*(n-1) {
+			t.Errorf("after %d calls: %v, the first has %d", n, u, first)
+		}
 	}
 }
 

@@ -108,7 +108,7 @@ func (w *worker) carryOut(ctx context.Context, d runlog.JobDelivery) (outcome te
 		_ = d.Ack() // delivered again and dropped then
 		return telemetry.JobRepeated, nil
 	}
-	result, err = w.infer(ctx, job)
+	result, err = w.infer(ctx, job, d.Redelivered())
 	if err != nil {
 		return w.putBack(ctx, d, err, logger), nil
 	}
@@ -137,7 +137,7 @@ func (w *worker) putBack(ctx context.Context, d runlog.JobDelivery, err error, l
 
 // infer returns the result of a job. An error means that there is none: the worker
 // stops, the log is away, or the call panicked.
-func (w *worker) infer(ctx context.Context, job *harnessv1.Job) (result *harnessv1.JobResult, err error) {
+func (w *worker) infer(ctx context.Context, job *harnessv1.Job, repeated bool) (result *harnessv1.JobResult, err error) {
 	defer func() {
 		p := recover()
 		if p == nil {
@@ -160,7 +160,19 @@ func (w *worker) infer(ctx context.Context, job *harnessv1.Job) (result *harness
 		return inference.Failure(job, err.Error()), nil
 	}
 	failpoint.Hit(inference.Name, "resolved")
-	return w.call(ctx, job, in)
+	lost, err := w.lostCalls(ctx, job, in, repeated)
+	switch {
+	case errors.Is(err, runlog.ErrNotFound): // the run is gone, and the job with it
+		return inference.Failure(job, err.Error()), nil
+	case err != nil:
+		return nil, err
+	}
+	result, err = w.call(ctx, job, in)
+	if err != nil {
+		return nil, err
+	}
+	lost.addTo(result)
+	return result, nil
 }
 
 // panicked counts a panic of a job.

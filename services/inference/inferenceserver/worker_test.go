@@ -17,6 +17,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
+	"github.com/harnessmesh/harnessmesh/pkg/tokens"
 	"github.com/harnessmesh/harnessmesh/services/inference"
 	"github.com/harnessmesh/harnessmesh/services/inference/inferenceserver"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
@@ -193,6 +194,39 @@ func TestStoppingReturnsJobs(t *testing.T) {
 	b.work(nil)
 	if got := b.result("k1"); got.GetText() != "From another worker." || b.calls() != 2 {
 		t.Errorf("got %v after %d calls", got, b.calls())
+	}
+}
+
+// TestLostCallsAreCounted: what calls used whose workers stopped is in the result, as the harness counts their requests. A
+// job that is called once has no such record, and neither has a delivery that was put back before its call.
+func TestLostCallsAreCounted(t *testing.T) {
+	b := patiently(t, modeltest.NewServer(t, hang(""), hang(""), said("The third."), said("The only one.")))
+	b.create(b.job("k1", nil))
+	for n := range 2 {
+		stop := b.work(nil)
+		b.await("the call", func() bool { return b.calls() == n+1 })
+		if n == 1 {
+			b.log.unread.Store(1) // the next delivery is put back before its call
+		}
+		stop()
+	}
+	b.work(nil)
+	one := uint64(2*tokens.MessageOverhead + tokens.Count("openai:test-model", "You summarise.") + tokens.Count("openai:test-model", "The long story of the port 8080."))
+	got := b.result("k1")
+	if u := got.GetUsage(); got.GetLostCalls() != 2 || u.GetInputTokens() != 30+2*one || u.GetOutputTokens() != 4 || u.GetCostMicroUsd() != 3*7 {
+		t.Errorf("got %v, a request has %d tokens", got, one)
+	}
+	b.create(b.job("k2", nil))
+	if got := b.result("k2"); got.GetLostCalls() != 0 {
+		t.Errorf("got %v", got)
+	}
+	for key, calls := range map[string]uint64{"k1": 3, "k2": 1} {
+		for n := uint64(1); n <= calls+1; n++ {
+			data, err := b.Log.BlobAs(b.Context(), b.Run, runlog.CallKey(key, n))
+			if (data != nil) != (n > 1 && n <= calls) || err != nil {
+				t.Errorf("%s: the record of call %d is %q, %v", key, n, data, err)
+			}
+		}
 	}
 }
 

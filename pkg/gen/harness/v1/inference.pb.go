@@ -199,7 +199,9 @@ type JobResult struct {
 	// Number of tries.
 	Tries uint32 `protobuf:"varint,8,opt,name=tries,proto3" json:"tries,omitempty"`
 	// Number of tool calls in the response; they are not carried out.
-	ToolCalls     uint32 `protobuf:"varint,9,opt,name=tool_calls,json=toolCalls,proto3" json:"tool_calls,omitempty"`
+	ToolCalls uint32 `protobuf:"varint,9,opt,name=tool_calls,json=toolCalls,proto3" json:"tool_calls,omitempty"`
+	// Calls before, whose worker died or stopped. usage has the harness's count of their requests.
+	LostCalls     uint32 `protobuf:"varint,10,opt,name=lost_calls,json=lostCalls,proto3" json:"lost_calls,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -293,6 +295,13 @@ func (x *JobResult) GetTries() uint32 {
 func (x *JobResult) GetToolCalls() uint32 {
 	if x != nil {
 		return x.ToolCalls
+	}
+	return 0
+}
+
+func (x *JobResult) GetLostCalls() uint32 {
+	if x != nil {
+		return x.LostCalls
 	}
 	return 0
 }
@@ -419,7 +428,7 @@ const file_harness_v1_inference_proto_rawDesc = "" +
 	"createTime\x12 \n" +
 	"\vtraceparent\x18\v \x01(\tR\vtraceparent\x12*\n" +
 	"\x11max_output_tokens\x18\f \x01(\rR\x0fmaxOutputTokens\x12*\n" +
-	"\x06prompt\x18\r \x01(\v2\x12.harness.v1.PromptR\x06prompt\"\x95\x02\n" +
+	"\x06prompt\x18\r \x01(\v2\x12.harness.v1.PromptR\x06prompt\"\xb4\x02\n" +
 	"\tJobResult\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x14\n" +
@@ -430,7 +439,10 @@ const file_harness_v1_inference_proto_rawDesc = "" +
 	"\alatency\x18\a \x01(\v2\x19.google.protobuf.DurationR\alatency\x12\x14\n" +
 	"\x05tries\x18\b \x01(\rR\x05tries\x12\x1d\n" +
 	"\n" +
-	"tool_calls\x18\t \x01(\rR\ttoolCalls\"e\n" +
+	"tool_calls\x18\t \x01(\rR\ttoolCalls\x12\x1d\n" +
+	"\n" +
+	"lost_calls\x18\n" +
+	" \x01(\rR\tlostCalls\"e\n" +
 	"\fInferRequest\x12!\n" +
 	"\x03job\x18\x01 \x01(\v2\x0f.harness.v1.JobR\x03job\x122\n" +
 	"\arequest\x18\x02 \x01(\v2\x18.harness.v1.ModelRequestR\arequest\">\n" +

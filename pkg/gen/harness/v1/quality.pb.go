@@ -1844,9 +1844,9 @@ type JobState struct {
 	Ended bool `protobuf:"varint,1,opt,name=ended,proto3" json:"ended,omitempty"`
 	// The text of the model; empty after an error.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
-	// Why there is no text, one line.
+	// Why there is no text, one line; of a job that has not ended, why it may not end.
 	Error string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
-	// What it used.
+	// What it used; of a job that has not ended, the harness's count of the requests so far.
 	Usage *Usage `protobuf:"bytes,4,opt,name=usage,proto3" json:"usage,omitempty"`
 	// The model that answered.
 	Model string `protobuf:"bytes,5,opt,name=model,proto3" json:"model,omitempty"`

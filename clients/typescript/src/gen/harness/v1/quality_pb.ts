@@ -1173,14 +1173,14 @@ export type JobState = Message<"harness.v1.JobState"> & {
   text: string;
 
   /**
-   * Why there is no text, one line.
+   * Why there is no text, one line; of a job that has not ended, why it may not end.
    *
    * @generated from field: string error = 3;
    */
   error: string;
 
   /**
-   * What it used.
+   * What it used; of a job that has not ended, the harness's count of the requests so far.
    *
    * @generated from field: harness.v1.Usage usage = 4;
    */

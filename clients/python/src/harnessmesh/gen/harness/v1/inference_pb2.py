@@ -29,7 +29,7 @@ from harnessmesh.gen.harness.v1 import executor_pb2 as harness_dot_v1_dot_execut
 from harnessmesh.gen.harness.v1 import quality_pb2 as harness_dot_v1_dot_quality__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aharness/v1/inference.proto\x12\nharness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/executor.proto\x1a\x18harness/v1/quality.proto\"\xd7\x02\n\x03Job\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x16\n\x0e\x66irst_sequence\x18\x03 \x01(\x04\x12\x0b\n\x03key\x18\x04 \x01(\t\x12\x0f\n\x07purpose\x18\x05 \x01(\t\x12\r\n\x05model\x18\x06 \x01(\t\x12$\n\x07request\x18\x07 \x01(\x0b\x32\x13.harness.v1.BlobRef\x12*\n\x07timeout\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x11\n\tmax_tries\x18\t \x01(\r\x12/\n\x0b\x63reate_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0btraceparent\x18\x0b \x01(\t\x12\x19\n\x11max_output_tokens\x18\x0c \x01(\r\x12\"\n\x06prompt\x18\r \x01(\x0b\x32\x12.harness.v1.Prompt\"\xcc\x01\n\tJobResult\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\r\n\x05\x65rror\x18\x03 \x01(\t\x12 \n\x05usage\x18\x04 \x01(\x0b\x32\x11.harness.v1.Usage\x12\r\n\x05model\x18\x05 \x01(\t\x12\x15\n\rfinish_reason\x18\x06 \x01(\t\x12*\n\x07latency\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05tries\x18\x08 \x01(\r\x12\x12\n\ntool_calls\x18\t \x01(\r\"W\n\x0cInferRequest\x12\x1c\n\x03job\x18\x01 \x01(\x0b\x32\x0f.harness.v1.Job\x12)\n\x07request\x18\x02 \x01(\x0b\x32\x18.harness.v1.ModelRequest\"6\n\rInferResponse\x12%\n\x06result\x18\x01 \x01(\x0b\x32\x15.harness.v1.JobResult2P\n\x10InferenceService\x12<\n\x05Infer\x12\x18.harness.v1.InferRequest\x1a\x19.harness.v1.InferResponseBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aharness/v1/inference.proto\x12\nharness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/executor.proto\x1a\x18harness/v1/quality.proto\"\xd7\x02\n\x03Job\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x16\n\x0e\x66irst_sequence\x18\x03 \x01(\x04\x12\x0b\n\x03key\x18\x04 \x01(\t\x12\x0f\n\x07purpose\x18\x05 \x01(\t\x12\r\n\x05model\x18\x06 \x01(\t\x12$\n\x07request\x18\x07 \x01(\x0b\x32\x13.harness.v1.BlobRef\x12*\n\x07timeout\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x11\n\tmax_tries\x18\t \x01(\r\x12/\n\x0b\x63reate_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0btraceparent\x18\x0b \x01(\t\x12\x19\n\x11max_output_tokens\x18\x0c \x01(\r\x12\"\n\x06prompt\x18\r \x01(\x0b\x32\x12.harness.v1.Prompt\"\xe0\x01\n\tJobResult\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\r\n\x05\x65rror\x18\x03 \x01(\t\x12 \n\x05usage\x18\x04 \x01(\x0b\x32\x11.harness.v1.Usage\x12\r\n\x05model\x18\x05 \x01(\t\x12\x15\n\rfinish_reason\x18\x06 \x01(\t\x12*\n\x07latency\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05tries\x18\x08 \x01(\r\x12\x12\n\ntool_calls\x18\t \x01(\r\x12\x12\n\nlost_calls\x18\n \x01(\r\"W\n\x0cInferRequest\x12\x1c\n\x03job\x18\x01 \x01(\x0b\x32\x0f.harness.v1.Job\x12)\n\x07request\x18\x02 \x01(\x0b\x32\x18.harness.v1.ModelRequest\"6\n\rInferResponse\x12%\n\x06result\x18\x01 \x01(\x0b\x32\x15.harness.v1.JobResult2P\n\x10InferenceService\x12<\n\x05Infer\x12\x18.harness.v1.InferRequest\x1a\x19.harness.v1.InferResponseBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,11 +40,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_JOB']._serialized_start=187
   _globals['_JOB']._serialized_end=530
   _globals['_JOBRESULT']._serialized_start=533
-  _globals['_JOBRESULT']._serialized_end=737
-  _globals['_INFERREQUEST']._serialized_start=739
-  _globals['_INFERREQUEST']._serialized_end=826
-  _globals['_INFERRESPONSE']._serialized_start=828
-  _globals['_INFERRESPONSE']._serialized_end=882
-  _globals['_INFERENCESERVICE']._serialized_start=884
-  _globals['_INFERENCESERVICE']._serialized_end=964
+  _globals['_JOBRESULT']._serialized_end=757
+  _globals['_INFERREQUEST']._serialized_start=759
+  _globals['_INFERREQUEST']._serialized_end=846
+  _globals['_INFERRESPONSE']._serialized_start=848
+  _globals['_INFERRESPONSE']._serialized_end=902
+  _globals['_INFERENCESERVICE']._serialized_start=904
+  _globals['_INFERENCESERVICE']._serialized_end=984
 # @@protoc_insertion_point(module_scope)

@@ -118,6 +118,7 @@ class JobResult(_message.Message):
     LATENCY_FIELD_NUMBER: _builtins.int
     TRIES_FIELD_NUMBER: _builtins.int
     TOOL_CALLS_FIELD_NUMBER: _builtins.int
+    LOST_CALLS_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """Key of the job."""
     text: _builtins.str
@@ -132,6 +133,8 @@ class JobResult(_message.Message):
     """Number of tries."""
     tool_calls: _builtins.int
     """Number of tool calls in the response; they are not carried out."""
+    lost_calls: _builtins.int
+    """Calls before, whose worker died or stopped. usage has the harness's count of their requests."""
     @_builtins.property
     def usage(self) -> _content_pb2.Usage:
         """What all tries used."""
@@ -152,10 +155,11 @@ class JobResult(_message.Message):
         latency: _duration_pb2.Duration | None = ...,
         tries: _builtins.int = ...,
         tool_calls: _builtins.int = ...,
+        lost_calls: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["latency", b"latency", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "finish_reason", b"finish_reason", "key", b"key", "latency", b"latency", "model", b"model", "text", b"text", "tool_calls", b"tool_calls", "tries", b"tries", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "finish_reason", b"finish_reason", "key", b"key", "latency", b"latency", "lost_calls", b"lost_calls", "model", b"model", "text", b"text", "tool_calls", b"tool_calls", "tries", b"tries", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1068,12 +1068,12 @@ class JobState(_message.Message):
     text: _builtins.str
     """The text of the model; empty after an error."""
     error: _builtins.str
-    """Why there is no text, one line."""
+    """Why there is no text, one line; of a job that has not ended, why it may not end."""
     model: _builtins.str
     """The model that answered."""
     @_builtins.property
     def usage(self) -> _content_pb2.Usage:
-        """What it used."""
+        """What it used; of a job that has not ended, the harness's count of the requests so far."""
 
     @_builtins.property
     def asked(self) -> _timestamp_pb2.Timestamp:
