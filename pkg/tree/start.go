@@ -44,6 +44,7 @@ func Spec(spec *harnessv1.RunSpec, s runstate.DefinitionFields, def *harnessv1.S
 		}
 		config.Stop.MaxTurns = def.MaxTurns
 	}
+	setEnds(config, def)
 	if def.GetModel() != "" && config.GetContext() != nil {
 		config.Context.MaxInputTokens = nil // the window of another model
 	}
@@ -52,6 +53,36 @@ func Spec(spec *harnessv1.RunSpec, s runstate.DefinitionFields, def *harnessv1.S
 	return proto.CloneOf(&harnessv1.RunSpec{
 		Goal: goal, Agent: a, Workspace: s.GetWorkspace(), Workflow: spec.GetWorkflow(), Config: config, Contract: def.GetContract(),
 	})
+}
+
+// setEnds sets how a child's work ends. A text without calls is its answer: reminders and rejections would cost as
+// many turns as the work. A definition with a contract has the settings of the parent, and each has its own first.
+func setEnds(config *harnessv1.LoopConfig, def *harnessv1.SubAgent) {
+	require, prompts := def.RequireWorkComplete, def.MaxContinuationPrompts
+	if def.GetContract() == nil {
+		require, prompts = orZero(require), orZero(prompts)
+	}
+	if require != nil {
+		if config.Stop == nil {
+			config.Stop = &harnessv1.StopConfig{}
+		}
+		config.Stop.RequireWorkComplete = require
+	}
+	if prompts != nil {
+		if config.Continuation == nil {
+			config.Continuation = &harnessv1.ContinuationConfig{}
+		}
+		enabled := *prompts > 0
+		config.Continuation.Enabled, config.Continuation.MaxPrompts = &enabled, prompts
+	}
+}
+
+// orZero returns a setting, or zero if it is unset.
+func orZero[T any](set *T) *T {
+	if set == nil {
+		return new(T)
+	}
+	return set
 }
 
 // ParentOf returns what a child knows of its parent, whose snapshot is s.

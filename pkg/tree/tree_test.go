@@ -291,6 +291,38 @@ func TestSpecHasNoMoreRights(t *testing.T) {
 	}
 }
 
+// TestTextIsAnAnswer: whatever the parent requires, a child needs no work_complete and gets no reminders, unless its definition
+// has a contract or sets them.
+func TestTextIsAnAnswer(t *testing.T) {
+	strict := &harnessv1.LoopConfig{
+		Stop:         &harnessv1.StopConfig{RequireWorkComplete: proto.Bool(true), Policy: harnessv1.StopPolicy_STOP_POLICY_STRICT},
+		Continuation: &harnessv1.ContinuationConfig{Enabled: proto.Bool(true), MaxPrompts: proto.Uint32(4)},
+	}
+	contract := &harnessv1.TaskContract{Goal: "g"}
+	for name, c := range map[string]struct {
+		def     *harnessv1.SubAgent
+		config  *harnessv1.LoopConfig
+		require bool
+		prompts uint32
+	}{
+		"by default":                  {&harnessv1.SubAgent{}, nil, false, 0},
+		"of a strict parent":          {&harnessv1.SubAgent{}, strict, false, 0},
+		"with a contract":             {&harnessv1.SubAgent{Contract: contract}, strict, true, 4},
+		"with a contract, by default": {&harnessv1.SubAgent{Contract: contract}, nil, true, 2},
+		"with a contract that sets":   {&harnessv1.SubAgent{Contract: contract, RequireWorkComplete: proto.Bool(false), MaxContinuationPrompts: proto.Uint32(0)}, strict, false, 0},
+		"that requires it":            {&harnessv1.SubAgent{RequireWorkComplete: proto.Bool(true)}, nil, true, 0},
+		"that has reminders":          {&harnessv1.SubAgent{MaxContinuationPrompts: proto.Uint32(1)}, nil, false, 1},
+	} {
+		got := runstate.Resolve(tree.Spec(&harnessv1.RunSpec{Config: c.config}, &harnessv1.Snapshot{}, c.def, &harnessv1.Child{}, content.Inline("go")).GetConfig(), 0)
+		if got.GetStop().GetRequireWorkComplete() != c.require || got.GetContinuation().GetEnabled() != (c.prompts > 0) || c.prompts > 0 && got.GetContinuation().GetMaxPrompts() != c.prompts {
+			t.Errorf("a definition %s: %v, %v", name, got.GetStop(), got.GetContinuation())
+		}
+	}
+	if !strict.GetStop().GetRequireWorkComplete() {
+		t.Error("the settings of the parent were changed")
+	}
+}
+
 // TestChildThatReadsOnlyStaysSo: a child whose tools were found to read only has no others, whatever they become.
 func TestChildThatReadsOnlyStaysSo(t *testing.T) {
 	def := &harnessv1.SubAgent{Name: "reader", Tools: []string{"mcp__s__*"}}

@@ -66,7 +66,7 @@ func TestAnswers(t *testing.T) {
 		{"a result that says how it failed", items{failure("c", "no such town")}, "park question", "tool.error input.accepted", "qa"},
 		{"an answer to a question", items{result("q", "blue")}, "park client_tool", "tool.result input.accepted", "ca"},
 		{"all answers", items{result("q", "blue"), result("c", "sunny"), approve("a", deny)}, "stopdecision",
-			"tool.result input.accepted tool.result input.accepted approval.answered tool.denied input.accepted step.end", ""},
+			"tool.result input.accepted tool.result input.accepted approval.answered tool.denied input.accepted step.start step.end", ""},
 		{"all answers, one call to be run", items{approve("a", once), result("q", "blue"), result("c", "sunny")}, "compaction",
 			"approval.answered input.accepted tool.result input.accepted tool.result input.accepted", ""},
 		{"two results for one call", items{result("c", "sunny"), result("c", "rainy")}, "park question", "tool.result input.accepted input.rejected", "qa"},
@@ -123,11 +123,11 @@ func TestAnApprovedClientToolWaitsForItsClient(t *testing.T) {
 	if again := drain(t, s, approve("c", deny)); verdict(again) != "park client_tool" || events(again) != "input.rejected" {
 		t.Errorf("a second approval: %s: %s", verdict(again), events(again))
 	}
-	if done := drain(t, s, result("c", "sunny")); verdict(done) != "stopdecision" || events(done) != "tool.result input.accepted step.end" {
+	if done := drain(t, s, result("c", "sunny")); verdict(done) != "stopdecision" || events(done) != "tool.result input.accepted step.start step.end" {
 		t.Errorf("its answer: %s: %s", verdict(done), events(done))
 	}
 	refused := drain(t, s, approve("c", deny), result("c", "sunny"), result("c", "rainy"))
-	if events(refused) != "input.rejected tool.result input.accepted input.rejected step.end" {
+	if events(refused) != "input.rejected tool.result input.accepted input.rejected step.start step.end" {
 		t.Errorf("more answers than one: %s", events(refused))
 	}
 }

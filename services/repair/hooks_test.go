@@ -43,7 +43,7 @@ func answers(n int, failed bool) []*harnessv1.InboxItem {
 func TestFailedAnswerFiresBothTopics(t *testing.T) {
 	s := hooked(1, harnessv1.HookTopic_HOOK_TOPIC_AFTER_TOOL_CALL, harnessv1.HookTopic_HOOK_TOPIC_ON_ERROR)
 	o := drain(t, s, append(answers(1, true), userMessage("hello"))...)
-	if got, want := events(o), "tool.error hook.result hook.result input.accepted input.accepted step.end guidance.injected guidance.injected"; got != want {
+	if got, want := events(o), "tool.error hook.result hook.result input.accepted input.accepted step.start step.end guidance.injected guidance.injected"; got != want {
 		t.Errorf("the events are %s, want %s", got, want)
 	}
 	if first := o.GetEvents()[1].GetHookResult().GetHookId(); first != "h1" {
@@ -74,9 +74,9 @@ func TestDecisionBoundsTheEventsOfHooks(t *testing.T) {
 func TestAnswerThatEndsATurnFiresAfterStep(t *testing.T) {
 	afterCall, afterStep := harnessv1.HookTopic_HOOK_TOPIC_AFTER_TOOL_CALL, harnessv1.HookTopic_HOOK_TOPIC_AFTER_STEP
 	for _, c := range []struct{ abortAt, events, outcome, failure string }{
-		{"", "tool.result hook.result input.accepted step.end hook.result guidance.injected guidance.injected", "completed", ""},
-		{"h1", "tool.result hook.result input.accepted step.end hook.result guidance.injected guidance.injected", "completed", "no (hook h1)"},
-		{"h0", "tool.result hook.result input.accepted step.end hook.result guidance.injected guidance.injected", "error", "no (hook h0)"},
+		{"", "tool.result hook.result input.accepted step.start step.end hook.result guidance.injected guidance.injected", "completed", ""},
+		{"h1", "tool.result hook.result input.accepted step.start step.end hook.result guidance.injected guidance.injected", "completed", "no (hook h1)"},
+		{"h0", "tool.result hook.result input.accepted step.start step.end hook.result guidance.injected guidance.injected", "error", "no (hook h0)"},
 	} {
 		s := hooked(1, afterCall, afterStep)
 		for _, h := range s.GetDefinition().GetHooks() {
@@ -88,10 +88,10 @@ func TestAnswerThatEndsATurnFiresAfterStep(t *testing.T) {
 		if got := events(o); got != c.events {
 			t.Errorf("abort at %q: the events are %s, want %s", c.abortAt, got, c.events)
 		}
-		if got := o.GetEvents()[4].GetHookResult().GetHookId(); got != "h1" || o.GetEvents()[4].GetTurnNumber() != 3 {
-			t.Errorf("abort at %q: %s is called in turn %d", c.abortAt, got, o.GetEvents()[4].GetTurnNumber())
+		if got := o.GetEvents()[5].GetHookResult().GetHookId(); got != "h1" || o.GetEvents()[5].GetTurnNumber() != 3 {
+			t.Errorf("abort at %q: %s is called in turn %d", c.abortAt, got, o.GetEvents()[5].GetTurnNumber())
 		}
-		if got := o.GetEvents()[3].GetStepEnd().GetOutcome(); got != c.outcome {
+		if got := o.GetEvents()[4].GetStepEnd().GetOutcome(); got != c.outcome {
 			t.Errorf("abort at %q: the step ends %s, want %s", c.abortAt, got, c.outcome)
 		}
 		if got := o.GetStep().GetTurnComplete().GetError().GetMessage(); got != c.failure || verdict(o) != "stopdecision" {

@@ -54,7 +54,7 @@ func TestDrain(t *testing.T) {
 		{"waiting: both answers", waiting(), items{approve("a", once), approve("b", deny)}, "compaction",
 			"approval.answered input.accepted approval.answered tool.denied input.accepted"},
 		{"waiting: two refusals", waiting(), items{approve("a", deny), approve("b", deny)}, "stopdecision",
-			"approval.answered tool.denied input.accepted approval.answered tool.denied input.accepted step.end"},
+			"approval.answered tool.denied input.accepted approval.answered tool.denied input.accepted step.start step.end"},
 		{"waiting: yes for the run", waiting(), items{approve("b", all)}, "compaction", "approval.answered approval.answered input.accepted"},
 		{"waiting: two answers to one call", waiting(), items{approve("a", once), approve("a", deny)}, "park approval", "approval.answered input.accepted input.rejected"},
 		{"waiting: an answer to no call", waiting(), items{approve("z", once)}, "park approval", "input.rejected"},

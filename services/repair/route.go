@@ -245,8 +245,10 @@ func (d *decision) endTurn(input harnessv1.PhaseInput) error {
 	return nil
 }
 
-// stepEnded emits the end of a turn and calls the hooks of after_step.
+// stepEnded emits the end of a turn that waited and calls the hooks of after_step. The turn's worker has
+// emitted its end for the wait, so the turn starts again first.
 func (d *decision) stepEnded(outcome, message string) (hook.Effects, error) {
+	d.Emit(event.StepStart(1, true))
 	d.Emit(event.StepEnd(outcome, message))
 	return d.call(harnessv1.HookTopic_HOOK_TOPIC_AFTER_STEP, "after", "", agent.StepPayload(outcome, message, d.s.GetTurn()))
 }

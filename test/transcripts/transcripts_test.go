@@ -78,6 +78,9 @@ func TestTranscripts(t *testing.T) {
 			if got != string(want) {
 				t.Errorf("the story goes otherwise now; see with -update and git diff:\n%s", firstDifference(string(want), got))
 			}
+			if begun, ended := strings.Count(got, "* step.start "), strings.Count(got, "* step.end "); begun != ended {
+				t.Errorf("%d times step.start, %d times step.end", begun, ended)
+			}
 		})
 	}
 }

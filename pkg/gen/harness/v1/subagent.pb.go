@@ -60,9 +60,14 @@ type SubAgent struct {
 	Agents []*SubAgent `protobuf:"bytes,14,rep,name=agents,proto3" json:"agents,omitempty"`
 	// Rules for its calls and those of runs below it, in addition to those of the parent: of two decisions the stricter counts (deny, ask,
 	// allow). They give it no right that the parent does not have; at most 64.
-	Policy        []*ToolRule `protobuf:"bytes,15,rep,name=policy,proto3" json:"policy,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Policy []*ToolRule `protobuf:"bytes,15,rep,name=policy,proto3" json:"policy,omitempty"`
+	// Its end counts only after work_complete. Default false: a text without calls is its answer. With a contract, the default is the
+	// setting of the parent.
+	RequireWorkComplete *bool `protobuf:"varint,16,opt,name=require_work_complete,json=requireWorkComplete,proto3,oneof" json:"require_work_complete,omitempty"`
+	// Reminders in a row before its silence counts as done. Default 0; with a contract, the setting of the parent.
+	MaxContinuationPrompts *uint32 `protobuf:"varint,17,opt,name=max_continuation_prompts,json=maxContinuationPrompts,proto3,oneof" json:"max_continuation_prompts,omitempty"`
+	unknownFields          protoimpl.UnknownFields
+	sizeCache              protoimpl.SizeCache
 }
 
 func (x *SubAgent) Reset() {
@@ -198,6 +203,20 @@ func (x *SubAgent) GetPolicy() []*ToolRule {
 		return x.Policy
 	}
 	return nil
+}
+
+func (x *SubAgent) GetRequireWorkComplete() bool {
+	if x != nil && x.RequireWorkComplete != nil {
+		return *x.RequireWorkComplete
+	}
+	return false
+}
+
+func (x *SubAgent) GetMaxContinuationPrompts() uint32 {
+	if x != nil && x.MaxContinuationPrompts != nil {
+		return *x.MaxContinuationPrompts
+	}
+	return 0
 }
 
 // Swarm has specialists look at the sources of a task at the same time, and an aggregator merge
@@ -364,7 +383,7 @@ var File_harness_v1_subagent_proto protoreflect.FileDescriptor
 const file_harness_v1_subagent_proto_rawDesc = "" +
 	"\n" +
 	"\x19harness/v1/subagent.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17harness/v1/config.proto\x1a\x19harness/v1/contract.proto\x1a\x15harness/v1/tool.proto\"\xde\x04\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17harness/v1/config.proto\x1a\x19harness/v1/contract.proto\x1a\x15harness/v1/tool.proto\"\x8d\x06\n" +
 	"\bSubAgent\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\"\n" +
@@ -381,12 +400,16 @@ const file_harness_v1_subagent_proto_rawDesc = "" +
 	"\bdeadline\x18\f \x01(\v2\x19.google.protobuf.DurationR\bdeadline\x12-\n" +
 	"\x10max_answer_words\x18\r \x01(\rH\x02R\x0emaxAnswerWords\x88\x01\x01\x12,\n" +
 	"\x06agents\x18\x0e \x03(\v2\x14.harness.v1.SubAgentR\x06agents\x12,\n" +
-	"\x06policy\x18\x0f \x03(\v2\x14.harness.v1.ToolRuleR\x06policyB\f\n" +
+	"\x06policy\x18\x0f \x03(\v2\x14.harness.v1.ToolRuleR\x06policy\x127\n" +
+	"\x15require_work_complete\x18\x10 \x01(\bH\x03R\x13requireWorkComplete\x88\x01\x01\x12=\n" +
+	"\x18max_continuation_prompts\x18\x11 \x01(\rH\x04R\x16maxContinuationPrompts\x88\x01\x01B\f\n" +
 	"\n" +
 	"_read_onlyB\f\n" +
 	"\n" +
 	"_max_turnsB\x13\n" +
-	"\x11_max_answer_words\"\x95\x01\n" +
+	"\x11_max_answer_wordsB\x18\n" +
+	"\x16_require_work_completeB\x1b\n" +
+	"\x19_max_continuation_prompts\"\x95\x01\n" +
 	"\x05Swarm\x12 \n" +
 	"\vspecialists\x18\x01 \x03(\tR\vspecialists\x12\x1e\n" +
 	"\n" +

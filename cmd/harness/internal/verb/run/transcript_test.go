@@ -19,6 +19,26 @@ const typedAgent = "name: meter\noutput_schema: {type: object, required: [degree
 
 // TestTypedOutput: the result of an agent with an output schema is JSON, in text output too,
 // and the conversation is written to the requested file.
+// TestTextOfASubAgentIsItsAnswer: one that answers in a line costs one turn, and its call does not fail.
+func TestTextOfASubAgentIsItsAnswer(t *testing.T) {
+	t.Parallel()
+	p := harnesstest.NewPlace(t, `turns:
+  - {calls: [{name: explore, arguments: {prompt: Find the port.}}]}
+  - {calls: [{name: work_complete, arguments: {summary: Done.}}]}
+agents:
+  explore: {turns: [{text: It is 8080.}]}
+`)
+	transcript := filepath.Join(t.TempDir(), "conversation.jsonl")
+	args := append(p.Agent(t, "agents: [explore]\n"), "--transcript", transcript, "go")
+	if got := harnesstest.Call(t, nil, "", p.Run(args...)...); got.Code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	written, err := os.ReadFile(transcript)
+	if text := string(written); err != nil || !strings.Contains(text, "[explore: DONE; 1 turns, ") || !strings.Contains(text, "]\\n\\nIt is 8080.") {
+		t.Errorf("%v, the transcript is\n%s", err, text)
+	}
+}
+
 func TestTypedOutput(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the program for seconds")

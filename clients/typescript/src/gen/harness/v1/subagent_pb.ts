@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/subagent.proto.
  */
 export const file_harness_v1_subagent: GenFile = /*@__PURE__*/
-  fileDesc("ChloYXJuZXNzL3YxL3N1YmFnZW50LnByb3RvEgpoYXJuZXNzLnYxIs0DCghTdWJBZ2VudBIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhQKDGluc3RydWN0aW9ucxgDIAEoCRINCgVtb2RlbBgEIAEoCRINCgV0b29scxgFIAMoCRIMCgRtb2RlGAYgASgJEhYKCXJlYWRfb25seRgHIAEoCEgAiAEBEhEKCXdvcmtzcGFjZRgIIAEoCRIWCgltYXhfdHVybnMYCSABKA1IAYgBARIkCgdidWRnZXRzGAogASgLMhMuaGFybmVzcy52MS5CdWRnZXRzEioKCGNvbnRyYWN0GAsgASgLMhguaGFybmVzcy52MS5UYXNrQ29udHJhY3QSKwoIZGVhZGxpbmUYDCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SHQoQbWF4X2Fuc3dlcl93b3JkcxgNIAEoDUgCiAEBEiQKBmFnZW50cxgOIAMoCzIULmhhcm5lc3MudjEuU3ViQWdlbnQSJAoGcG9saWN5GA8gAygLMhQuaGFybmVzcy52MS5Ub29sUnVsZUIMCgpfcmVhZF9vbmx5QgwKCl9tYXhfdHVybnNCEwoRX21heF9hbnN3ZXJfd29yZHMiaQoFU3dhcm0SEwoLc3BlY2lhbGlzdHMYASADKAkSEgoKYWdncmVnYXRvchgCIAEoCRIYCgttaW5fc291cmNlcxgDIAEoDUgAiAEBEg0KBWtpbmRzGAQgAygJQg4KDF9taW5fc291cmNlcyJUCglHcmFwaFRhc2sSCgoCaWQYASABKAkSDQoFdGl0bGUYAiABKAkSDQoFYWdlbnQYAyABKAkSDgoGcHJvbXB0GAQgASgJEg0KBWFmdGVyGAUgAygJQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_harness_v1_config, file_harness_v1_contract, file_harness_v1_tool]);
+  fileDesc("ChloYXJuZXNzL3YxL3N1YmFnZW50LnByb3RvEgpoYXJuZXNzLnYxIs8ECghTdWJBZ2VudBIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhQKDGluc3RydWN0aW9ucxgDIAEoCRINCgVtb2RlbBgEIAEoCRINCgV0b29scxgFIAMoCRIMCgRtb2RlGAYgASgJEhYKCXJlYWRfb25seRgHIAEoCEgAiAEBEhEKCXdvcmtzcGFjZRgIIAEoCRIWCgltYXhfdHVybnMYCSABKA1IAYgBARIkCgdidWRnZXRzGAogASgLMhMuaGFybmVzcy52MS5CdWRnZXRzEioKCGNvbnRyYWN0GAsgASgLMhguaGFybmVzcy52MS5UYXNrQ29udHJhY3QSKwoIZGVhZGxpbmUYDCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SHQoQbWF4X2Fuc3dlcl93b3JkcxgNIAEoDUgCiAEBEiQKBmFnZW50cxgOIAMoCzIULmhhcm5lc3MudjEuU3ViQWdlbnQSJAoGcG9saWN5GA8gAygLMhQuaGFybmVzcy52MS5Ub29sUnVsZRIiChVyZXF1aXJlX3dvcmtfY29tcGxldGUYECABKAhIA4gBARIlChhtYXhfY29udGludWF0aW9uX3Byb21wdHMYESABKA1IBIgBAUIMCgpfcmVhZF9vbmx5QgwKCl9tYXhfdHVybnNCEwoRX21heF9hbnN3ZXJfd29yZHNCGAoWX3JlcXVpcmVfd29ya19jb21wbGV0ZUIbChlfbWF4X2NvbnRpbnVhdGlvbl9wcm9tcHRzImkKBVN3YXJtEhMKC3NwZWNpYWxpc3RzGAEgAygJEhIKCmFnZ3JlZ2F0b3IYAiABKAkSGAoLbWluX3NvdXJjZXMYAyABKA1IAIgBARINCgVraW5kcxgEIAMoCUIOCgxfbWluX3NvdXJjZXMiVAoJR3JhcGhUYXNrEgoKAmlkGAEgASgJEg0KBXRpdGxlGAIgASgJEg0KBWFnZW50GAMgASgJEg4KBnByb21wdBgEIAEoCRINCgVhZnRlchgFIAMoCUJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_duration, file_harness_v1_config, file_harness_v1_contract, file_harness_v1_tool]);
 
 /**
  * SubAgent defines an agent to which another one delegates work: a tool of its name, each
@@ -136,6 +136,21 @@ export type SubAgent = Message<"harness.v1.SubAgent"> & {
    * @generated from field: repeated harness.v1.ToolRule policy = 15;
    */
   policy: ToolRule[];
+
+  /**
+   * Its end counts only after work_complete. Default false: a text without calls is its answer. With a contract, the default is the
+   * setting of the parent.
+   *
+   * @generated from field: optional bool require_work_complete = 16;
+   */
+  requireWorkComplete?: boolean | undefined;
+
+  /**
+   * Reminders in a row before its silence counts as done. Default 0; with a contract, the setting of the parent.
+   *
+   * @generated from field: optional uint32 max_continuation_prompts = 17;
+   */
+  maxContinuationPrompts?: number | undefined;
 };
 
 /**

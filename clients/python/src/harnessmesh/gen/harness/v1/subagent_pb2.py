@@ -28,7 +28,7 @@ from harnessmesh.gen.harness.v1 import contract_pb2 as harness_dot_v1_dot_contra
 from harnessmesh.gen.harness.v1 import tool_pb2 as harness_dot_v1_dot_tool__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19harness/v1/subagent.proto\x12\nharness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17harness/v1/config.proto\x1a\x19harness/v1/contract.proto\x1a\x15harness/v1/tool.proto\"\xcd\x03\n\x08SubAgent\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x14\n\x0cinstructions\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12\r\n\x05tools\x18\x05 \x03(\t\x12\x0c\n\x04mode\x18\x06 \x01(\t\x12\x16\n\tread_only\x18\x07 \x01(\x08H\x00\x88\x01\x01\x12\x11\n\tworkspace\x18\x08 \x01(\t\x12\x16\n\tmax_turns\x18\t \x01(\rH\x01\x88\x01\x01\x12$\n\x07\x62udgets\x18\n \x01(\x0b\x32\x13.harness.v1.Budgets\x12*\n\x08\x63ontract\x18\x0b \x01(\x0b\x32\x18.harness.v1.TaskContract\x12+\n\x08\x64\x65\x61\x64line\x18\x0c \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x1d\n\x10max_answer_words\x18\r \x01(\rH\x02\x88\x01\x01\x12$\n\x06\x61gents\x18\x0e \x03(\x0b\x32\x14.harness.v1.SubAgent\x12$\n\x06policy\x18\x0f \x03(\x0b\x32\x14.harness.v1.ToolRuleB\x0c\n\n_read_onlyB\x0c\n\n_max_turnsB\x13\n\x11_max_answer_words\"i\n\x05Swarm\x12\x13\n\x0bspecialists\x18\x01 \x03(\t\x12\x12\n\naggregator\x18\x02 \x01(\t\x12\x18\n\x0bmin_sources\x18\x03 \x01(\rH\x00\x88\x01\x01\x12\r\n\x05kinds\x18\x04 \x03(\tB\x0e\n\x0c_min_sources\"T\n\tGraphTask\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\r\n\x05\x61gent\x18\x03 \x01(\t\x12\x0e\n\x06prompt\x18\x04 \x01(\t\x12\r\n\x05\x61\x66ter\x18\x05 \x03(\tBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19harness/v1/subagent.proto\x12\nharness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17harness/v1/config.proto\x1a\x19harness/v1/contract.proto\x1a\x15harness/v1/tool.proto\"\xcf\x04\n\x08SubAgent\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x14\n\x0cinstructions\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12\r\n\x05tools\x18\x05 \x03(\t\x12\x0c\n\x04mode\x18\x06 \x01(\t\x12\x16\n\tread_only\x18\x07 \x01(\x08H\x00\x88\x01\x01\x12\x11\n\tworkspace\x18\x08 \x01(\t\x12\x16\n\tmax_turns\x18\t \x01(\rH\x01\x88\x01\x01\x12$\n\x07\x62udgets\x18\n \x01(\x0b\x32\x13.harness.v1.Budgets\x12*\n\x08\x63ontract\x18\x0b \x01(\x0b\x32\x18.harness.v1.TaskContract\x12+\n\x08\x64\x65\x61\x64line\x18\x0c \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x1d\n\x10max_answer_words\x18\r \x01(\rH\x02\x88\x01\x01\x12$\n\x06\x61gents\x18\x0e \x03(\x0b\x32\x14.harness.v1.SubAgent\x12$\n\x06policy\x18\x0f \x03(\x0b\x32\x14.harness.v1.ToolRule\x12\"\n\x15require_work_complete\x18\x10 \x01(\x08H\x03\x88\x01\x01\x12%\n\x18max_continuation_prompts\x18\x11 \x01(\rH\x04\x88\x01\x01\x42\x0c\n\n_read_onlyB\x0c\n\n_max_turnsB\x13\n\x11_max_answer_wordsB\x18\n\x16_require_work_completeB\x1b\n\x19_max_continuation_prompts\"i\n\x05Swarm\x12\x13\n\x0bspecialists\x18\x01 \x03(\t\x12\x12\n\naggregator\x18\x02 \x01(\t\x12\x18\n\x0bmin_sources\x18\x03 \x01(\rH\x00\x88\x01\x01\x12\r\n\x05kinds\x18\x04 \x03(\tB\x0e\n\x0c_min_sources\"T\n\tGraphTask\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\r\n\x05\x61gent\x18\x03 \x01(\t\x12\x0e\n\x06prompt\x18\x04 \x01(\t\x12\r\n\x05\x61\x66ter\x18\x05 \x03(\tBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,9 +37,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1'
   _globals['_SUBAGENT']._serialized_start=149
-  _globals['_SUBAGENT']._serialized_end=610
-  _globals['_SWARM']._serialized_start=612
-  _globals['_SWARM']._serialized_end=717
-  _globals['_GRAPHTASK']._serialized_start=719
-  _globals['_GRAPHTASK']._serialized_end=803
+  _globals['_SUBAGENT']._serialized_end=740
+  _globals['_SWARM']._serialized_start=742
+  _globals['_SWARM']._serialized_end=847
+  _globals['_GRAPHTASK']._serialized_start=849
+  _globals['_GRAPHTASK']._serialized_end=933
 # @@protoc_insertion_point(module_scope)

@@ -45,6 +45,8 @@ class SubAgent(_message.Message):
     MAX_ANSWER_WORDS_FIELD_NUMBER: _builtins.int
     AGENTS_FIELD_NUMBER: _builtins.int
     POLICY_FIELD_NUMBER: _builtins.int
+    REQUIRE_WORK_COMPLETE_FIELD_NUMBER: _builtins.int
+    MAX_CONTINUATION_PROMPTS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name of the tool, unique among the tools of the agent. Matches [A-Za-z0-9_-]{1,64}. One
     of explore, task, document, code_review, general_purpose and research without
@@ -70,6 +72,12 @@ class SubAgent(_message.Message):
     """Turns after which it ends. Default that of the parent."""
     max_answer_words: _builtins.int
     """Words of its answer: a longer one is sent back once. Default 0, no limit."""
+    require_work_complete: _builtins.bool
+    """Its end counts only after work_complete. Default false: a text without calls is its answer. With a contract, the default is the
+    setting of the parent.
+    """
+    max_continuation_prompts: _builtins.int
+    """Reminders in a row before its silence counts as done. Default 0; with a contract, the setting of the parent."""
     @_builtins.property
     def tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Tools of the parent that it has; at most 64. Empty: all."""
@@ -114,23 +122,33 @@ class SubAgent(_message.Message):
         max_answer_words: _builtins.int | None = ...,
         agents: _abc.Iterable[Global___SubAgent] | None = ...,
         policy: _abc.Iterable[_tool_pb2.ToolRule] | None = ...,
+        require_work_complete: _builtins.bool | None = ...,
+        max_continuation_prompts: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_answer_words", b"_max_answer_words", "_max_turns", b"_max_turns", "_read_only", b"_read_only", "budgets", b"budgets", "contract", b"contract", "deadline", b"deadline", "max_answer_words", b"max_answer_words", "max_turns", b"max_turns", "read_only", b"read_only"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_answer_words", b"_max_answer_words", "_max_continuation_prompts", b"_max_continuation_prompts", "_max_turns", b"_max_turns", "_read_only", b"_read_only", "_require_work_complete", b"_require_work_complete", "budgets", b"budgets", "contract", b"contract", "deadline", b"deadline", "max_answer_words", b"max_answer_words", "max_continuation_prompts", b"max_continuation_prompts", "max_turns", b"max_turns", "read_only", b"read_only", "require_work_complete", b"require_work_complete"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_answer_words", b"_max_answer_words", "_max_turns", b"_max_turns", "_read_only", b"_read_only", "agents", b"agents", "budgets", b"budgets", "contract", b"contract", "deadline", b"deadline", "description", b"description", "instructions", b"instructions", "max_answer_words", b"max_answer_words", "max_turns", b"max_turns", "mode", b"mode", "model", b"model", "name", b"name", "policy", b"policy", "read_only", b"read_only", "tools", b"tools", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_answer_words", b"_max_answer_words", "_max_continuation_prompts", b"_max_continuation_prompts", "_max_turns", b"_max_turns", "_read_only", b"_read_only", "_require_work_complete", b"_require_work_complete", "agents", b"agents", "budgets", b"budgets", "contract", b"contract", "deadline", b"deadline", "description", b"description", "instructions", b"instructions", "max_answer_words", b"max_answer_words", "max_continuation_prompts", b"max_continuation_prompts", "max_turns", b"max_turns", "mode", b"mode", "model", b"model", "name", b"name", "policy", b"policy", "read_only", b"read_only", "require_work_complete", b"require_work_complete", "tools", b"tools", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_answer_words: _TypeAlias = _typing.Literal["max_answer_words"]  # noqa: Y015
     _WhichOneofArgType__max_answer_words: _TypeAlias = _typing.Literal["_max_answer_words", b"_max_answer_words"]  # noqa: Y015
+    _WhichOneofReturnType__max_continuation_prompts: _TypeAlias = _typing.Literal["max_continuation_prompts"]  # noqa: Y015
+    _WhichOneofArgType__max_continuation_prompts: _TypeAlias = _typing.Literal["_max_continuation_prompts", b"_max_continuation_prompts"]  # noqa: Y015
     _WhichOneofReturnType__max_turns: _TypeAlias = _typing.Literal["max_turns"]  # noqa: Y015
     _WhichOneofArgType__max_turns: _TypeAlias = _typing.Literal["_max_turns", b"_max_turns"]  # noqa: Y015
     _WhichOneofReturnType__read_only: _TypeAlias = _typing.Literal["read_only"]  # noqa: Y015
     _WhichOneofArgType__read_only: _TypeAlias = _typing.Literal["_read_only", b"_read_only"]  # noqa: Y015
+    _WhichOneofReturnType__require_work_complete: _TypeAlias = _typing.Literal["require_work_complete"]  # noqa: Y015
+    _WhichOneofArgType__require_work_complete: _TypeAlias = _typing.Literal["_require_work_complete", b"_require_work_complete"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_answer_words) -> _WhichOneofReturnType__max_answer_words | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_continuation_prompts) -> _WhichOneofReturnType__max_continuation_prompts | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_turns) -> _WhichOneofReturnType__max_turns | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__read_only) -> _WhichOneofReturnType__read_only | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__require_work_complete) -> _WhichOneofReturnType__require_work_complete | None: ...
 
 Global___SubAgent: _TypeAlias = SubAgent  # noqa: Y015
 
