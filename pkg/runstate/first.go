@@ -1,6 +1,7 @@
 package runstate
 
 import (
+	"cmp"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -9,6 +10,12 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
+
+// ParentOf returns what a run knows of its parent at a step; nil for a root. At its first step the
+// snapshot has none yet.
+func ParentOf(step *harnessv1.Step) *harnessv1.Parent {
+	return cmp.Or(step.GetSnapshot().GetParent(), step.GetRepairTrigger().GetParent())
+}
 
 // FirstStep returns the step that starts a run. from is its writer. spec is valid, and its
 // goal is inline or a reference; tools refers to the tools that the client runs, nil for

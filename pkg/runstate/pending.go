@@ -23,6 +23,8 @@ const (
 	// KindAgent: the run that the call started gives the result. It is also the stop reason of
 	// a run that waits for nothing else.
 	KindAgent = "agent"
+	// KindProviderUnavailable: no provider could be reached, or a client has to give its key.
+	KindProviderUnavailable = "provider_unavailable"
 )
 
 // MaxPending bounds the pending calls of a run; the harness refuses more.

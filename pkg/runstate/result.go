@@ -72,7 +72,7 @@ func ErrorKind(k harnessv1.TurnErrorKind) string {
 	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR:
 		return "provider_error"
 	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE:
-		return "provider_unavailable"
+		return KindProviderUnavailable
 	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_CANCELLED:
 		return "cancelled"
 	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_SNAPSHOT_TOO_LARGE:

@@ -57,19 +57,28 @@ func Idle(c *harnessv1.Child) bool {
 	case c.GetWant() == harnessv1.ChildWant_CHILD_WANT_END:
 		return false
 	}
-	return r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED && r.GetOrder() == c.GetOrder() && !passes(r.GetReason())
+	return r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED && r.GetOrder() == c.GetOrder() && !passes(r)
 }
 
-// passes reports whether a run that is parked for this reason continues by itself. One that waits
-// for sub-agents does not once all of them wait: the reason then names the first.
-func passes(r *harnessv1.StopReason) bool {
-	switch r.GetKind() {
-	case runstate.KindWait, "provider_unavailable":
+// passes reports whether a child that is parked, by its report, continues by itself. One that waits
+// for sub-agents does not once all of them wait: the reason then names the first. One whose provider's
+// key is missing waits for a client, and its report says so.
+func passes(r *harnessv1.ChildReport) bool {
+	switch reason := r.GetReason(); reason.GetKind() {
+	case runstate.KindWait:
 		return true
+	case runstate.KindProviderUnavailable:
+		return !r.GetNeedsInput()
 	case runstate.KindAgent:
-		return r.GetDetails().GetRunId() == ""
+		return reason.GetDetails().GetRunId() == ""
 	}
 	return false
+}
+
+// NeedsInput reports whether a run that is parked at a step for an unreachable provider waits for
+// a client, because it has no timer.
+func NeedsInput(step *harnessv1.Step) bool {
+	return step.GetSnapshot().GetStopReason().GetKind() == runstate.KindProviderUnavailable && step.GetParked().GetWakeAt() == nil
 }
 
 // Live reports whether something below a run has been started and has not ended.

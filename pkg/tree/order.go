@@ -45,10 +45,12 @@ func Stop(s runstate.TreeFields, want harnessv1.ChildWant) (stopped bool) {
 }
 
 // Continue orders the children to work again whose work is wanted and that the run has halted, and
-// with all those too that are idle for another reason. It changes s.
+// with all those too that it wants to work and no order to whom is still to be sent: each may be idle for another reason, or have
+// an interrupt in its inbox that no report shows yet. It changes s.
 func Continue(s *harnessv1.Snapshot, all bool) {
 	for _, c := range Wanted(s) {
-		if !Ended(c) && !queued(c) && (c.GetWant() == harnessv1.ChildWant_CHILD_WANT_HALT || all && Idle(c)) {
+		again := all && c.GetWant() == harnessv1.ChildWant_CHILD_WANT_WORK && !due(c)
+		if !Ended(c) && !queued(c) && (c.GetWant() == harnessv1.ChildWant_CHILD_WANT_HALT || again) {
 			order(c, harnessv1.ChildWant_CHILD_WANT_WORK)
 		}
 	}
@@ -62,7 +64,7 @@ func Inherit(s *harnessv1.Snapshot) {
 		if queued(c) || Ended(c) || c.GetWant() == harnessv1.ChildWant_CHILD_WANT_END || c.GetPlans() == plans {
 			continue
 		}
-		alone := c.GetModeOrder() == c.GetOrder() || c.GetOrder() <= max(c.GetSent(), c.GetReport().GetOrder()) // nothing else is to be sent
+		alone := c.GetModeOrder() == c.GetOrder() || !due(c) // nothing else is to be sent
 		order(c, c.GetWant())
 		if c.Plans = plans; alone {
 			c.ModeOrder = c.GetOrder()
@@ -122,14 +124,17 @@ func Refuse(c *harnessv1.Child) {
 // Due returns the children to whom the orders of a snapshot are to be sent: those that were
 // not sent, and no report has confirmed.
 func Due(s runstate.TreeFields) []*harnessv1.Child {
-	var due []*harnessv1.Child
+	var all []*harnessv1.Child
 	for _, c := range s.GetChildren() {
-		if c.GetOrder() > max(c.GetSent(), c.GetReport().GetOrder()) && !Ended(c) {
-			due = append(due, c)
+		if due(c) && !Ended(c) {
+			all = append(all, c)
 		}
 	}
-	return due
+	return all
 }
+
+// due reports whether the newest order of a child was not sent, and no report has confirmed it.
+func due(c *harnessv1.Child) bool { return c.GetOrder() > max(c.GetSent(), c.GetReport().GetOrder()) }
 
 // Sent records that the due orders of a snapshot have been sent. It changes s.
 func Sent(s runstate.TreeFields) {

@@ -25,7 +25,7 @@ func ReportOf(run runlog.Run, version uint64, step *harnessv1.Step) (report *har
 		Runs: s.GetSpent().GetRuns(), Files: proto.CloneOf(s.GetChangedFiles()),
 	}
 	if !ended(s.GetStatus()) {
-		report.Short = s.GetShort()
+		report.Short, report.NeedsInput = s.GetShort(), NeedsInput(step)
 	}
 	if ended(s.GetStatus()) {
 		answer = AnswerOf(s)

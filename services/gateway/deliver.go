@@ -105,7 +105,7 @@ func answer(rec *harnessv1.Record, callID string) *harnessv1.Content {
 // RunOf returns the summary of a run at a step; version is the newest of its log. A run
 // whose step is addressed to an executor is running, whatever its previous status.
 func RunOf(step runlog.Entry, version uint64) *harnessv1.Run {
-	s := step.Record.GetStep().GetSnapshot()
+	s, parent := step.Record.GetStep().GetSnapshot(), runstate.ParentOf(step.Record.GetStep())
 	run := &harnessv1.Run{
 		Namespace:  step.Run.Namespace,
 		RunId:      step.Run.ID,
@@ -120,8 +120,8 @@ func RunOf(step runlog.Entry, version uint64) *harnessv1.Run {
 		Model:      s.GetModel(),
 		StartedBy:  s.GetStartedBy(),
 
-		ParentRunId: s.GetParent().GetRunId(),
-		RootRunId:   s.GetParent().GetRootRunId(),
+		ParentRunId: parent.GetRunId(),
+		RootRunId:   parent.GetRootRunId(),
 	}
 	if s.GetTrace() != nil {
 		run.TraceId = runtrace.ID(s.GetTrace()).String()

@@ -12,6 +12,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 func entry(version uint64, rec *harnessv1.Record) runlog.Entry {
@@ -90,6 +91,25 @@ func TestDeliverFillsTheReasoning(t *testing.T) {
 		}
 		if rec.GetEvents()[0].GetModelResponse().GetReasoning() != nil {
 			t.Errorf("%s: the record was changed", name)
+		}
+	}
+}
+
+// TestASubAgentHasItsParentFromItsFirstStep: the snapshot of the first step has none yet.
+func TestASubAgentHasItsParentFromItsFirstStep(t *testing.T) {
+	parent := &harnessv1.Parent{RunId: "p", RootRunId: "r"}
+	step := runstate.FirstStep("repair", &harnessv1.RunSpec{}, nil, "", noon)
+	step.GetRepairTrigger().Parent = parent
+	first := entry(1, &harnessv1.Record{Body: &harnessv1.Record_Step{Step: step}})
+	later := entry(2, &harnessv1.Record{Body: &harnessv1.Record_Step{Step: &harnessv1.Step{To: "turn", Snapshot: &harnessv1.Snapshot{Parent: parent}}}})
+	for _, e := range []runlog.Entry{first, later} {
+		if run := RunOf(e, 1); run.GetParentRunId() != "p" || run.GetRootRunId() != "r" {
+			t.Errorf("version %d: %v", e.Header.Version, run)
+		}
+		x := &Index{}
+		x.Apply(e)
+		if roots, _, _ := x.List(nil, nil, false, Place{}, 1); len(roots) != 0 {
+			t.Errorf("version %d: listed as a root", e.Header.Version)
 		}
 	}
 }

@@ -106,7 +106,7 @@ func (x *Index) Apply(e runlog.Entry) (c Change, changed bool) {
 		delete(x.ahead, r.number)
 	}
 	r.version = max(r.version, e.Header.Version)
-	r.set(run.GetStatus(), step.GetSnapshot().GetParent() != nil)
+	r.set(run.GetStatus(), runstate.ParentOf(step) != nil)
 	r.rest = 0
 	if runlog.IsRest(step.GetTo()) {
 		r.rest = x.tally.number(step.GetSnapshot().GetStopReason().GetKind())

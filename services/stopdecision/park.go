@@ -68,7 +68,7 @@ func (d *decision) pauseForAgents() error {
 // counted.
 func (d *decision) parkForOutage() error {
 	reason := &harnessv1.StopReason{
-		Kind:    "provider_unavailable",
+		Kind:    runstate.KindProviderUnavailable,
 		Message: d.turn.GetError().GetMessage(),
 		Details: &harnessv1.StopDetails{Turn: d.turn.GetTurnNumber()},
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
@@ -35,7 +36,7 @@ func (s *Server) expire(ctx context.Context, run runlog.Run) (existed bool, err 
 	defer cancel()
 	view, err := s.view(ctx, run)
 	if err == nil {
-		err = s.checkAwaited(ctx, run, view.Step.Record.GetStep().GetSnapshot().GetParent())
+		err = s.checkAwaited(ctx, run, runstate.ParentOf(view.Step.Record.GetStep()))
 	}
 	for err == nil {
 		rec, refused := tree.Expire(view, access.Name(ctx), s.now(), &harnessv1.Writer{Executor: gateway.Writer, Instance: s.instance, Nonce: s.random()})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 // Scope limits the runs that a process wakes: one that works on a data directory
@@ -48,7 +49,7 @@ func (c *scope) has(run runlog.Run) bool {
 // is in scope from then on.
 func (c *scope) admits(ctx context.Context, inbox runlog.InboxReader, view runlog.View) (bool, error) {
 	run, snapshot := view.Step.Run, view.Step.Record.GetStep().GetSnapshot()
-	root := snapshot.GetParent().GetRootRunId()
+	root := runstate.ParentOf(view.Step.Record.GetStep()).GetRootRunId()
 	if c.has(run) || root != "" && c.has(runlog.Run{Namespace: run.Namespace, ID: root}) { // a tree continues as one
 		return true, nil
 	}

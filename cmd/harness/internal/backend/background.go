@@ -87,16 +87,28 @@ func (c *providingConn) provide(ctx context.Context, request any) error {
 		return nil
 	}
 	if _, starts := request.(*harnessv1.StartRunRequest); !starts {
-		now, err := harnessv1.NewGatewayServiceClient(c.ClientConnInterface).GetRun(ctx, &harnessv1.GetRunRequest{Namespace: run.GetNamespace(), RunId: run.GetRunId()})
+		now, err := c.rootOf(ctx, run)
 		if err != nil {
 			return nil //nolint:nilerr // the request itself reports it
 		}
-		spec = now.GetSpec()
+		run.RunId, spec = now.GetRun().GetRunId(), now.GetSpec()
 	}
 	env := environment(c.opts.Background.Program.Environ, c.opts.Catalogue, variablesOf(spec)) // the tool host withholds providers' keys
 	env.Run = run
 	_, err := c.local.ProvideEnvironment(ctx, &harnessv1.ProvideEnvironmentRequest{Environment: env})
 	return err
+}
+
+// rootOf returns the run at the top of the tree of a run, whose variables its sub-agents have.
+func (c *providingConn) rootOf(ctx context.Context, run *harnessv1.LocalRun) (*harnessv1.GetRunResponse, error) {
+	gateway, id := harnessv1.NewGatewayServiceClient(c.ClientConnInterface), run.GetRunId()
+	for {
+		r, err := gateway.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: run.GetNamespace(), RunId: id})
+		if err != nil || r.GetRun().GetRootRunId() == "" {
+			return r, err
+		}
+		id = r.GetRun().GetRootRunId()
+	}
 }
 
 // variablesOf returns the names of the variables that commands, servers and web tools of a run get.

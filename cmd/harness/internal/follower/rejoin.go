@@ -11,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/target"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 // rejoinTime bounds one try to connect to the background process again.
@@ -60,10 +61,14 @@ func (f *Follower) rejoin(ctx context.Context, a *console.Console, resume bool) 
 	return session.Client, id, nil
 }
 
-// works reports whether a run was at work when its process ended: it is RUNNING, or parked by
-// the start of the next process.
+// works reports whether a run was at work when its process ended: it is RUNNING, parked by
+// the start of the next process, or parked for sub-agents, any of which that may have parked. A resume
+// has no effect on those that wait for an answer.
 func works(now *harnessv1.GetRunResponse) bool {
 	run := now.GetRun()
-	return run.GetStatus() == harnessv1.RunStatus_RUN_STATUS_RUNNING ||
-		run.GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED && run.GetReason().GetKind() == "interrupted" && run.GetReason().GetMessage() == backend.ProcessEnded
+	if run.GetStatus() != harnessv1.RunStatus_RUN_STATUS_PARKED {
+		return run.GetStatus() == harnessv1.RunStatus_RUN_STATUS_RUNNING
+	}
+	reason := run.GetReason()
+	return reason.GetKind() == runstate.KindAgent || reason.GetKind() == "interrupted" && reason.GetMessage() == backend.ProcessEnded
 }

@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
@@ -37,15 +41,78 @@ type Background struct {
 	// Service is served at the local socket.
 	Service harnessv1.LocalServiceServer
 	// Environment returns the variables of model providers that a client has given a run,
-	// NAMESPACE/RUN.
+	// NAMESPACE/RUN; nil if none has. Sub-agents have those of their root.
 	Environment func(run string) map[string]string
 	// Commands returns the environment of the commands of a run, NAMESPACE/RUN, as NAME=VALUE;
-	// nil: that of the process.
+	// nil if it is not known: then that of its root, else that of the process.
 	Commands func(run string) []string
 	// Deleted is called for a run, NAMESPACE/RUN, that was deleted.
 	Deleted func(run string)
 
 	clients atomic.Int64
+
+	mu    sync.Mutex
+	roots map[string]string // by run; at most maxRoots
+}
+
+// Bounds of the search for roots.
+const (
+	maxRoots = 4096
+	rootTime = 5 * time.Second
+)
+
+// root returns the run at the top of the tree of a run, both NAMESPACE/RUN: a root itself, and a
+// run that is not stored.
+func (b *Background) root(ctx context.Context, gateway harnessv1.GatewayServiceClient, run string) (string, error) {
+	b.mu.Lock()
+	root, known := b.roots[run]
+	b.mu.Unlock()
+	if known {
+		return root, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, rootTime)
+	defer cancel()
+	namespace, id, _ := strings.Cut(run, "/")
+	r, err := gateway.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: namespace, RunId: id})
+	if err != nil && status.Code(err) != codes.NotFound {
+		return "", fmt.Errorf("the root of run %s: %w", run, err)
+	}
+	if root = run; r.GetRun().GetRootRunId() != "" {
+		root = RunName(namespace, r.GetRun().GetRootRunId())
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.roots == nil || len(b.roots) >= maxRoots {
+		b.roots = map[string]string{}
+	}
+	b.roots[run] = root
+	return root, nil
+}
+
+// variables returns the variables of model providers of a run, which are those of its root.
+func (b *Background) variables(ctx context.Context, gateway harnessv1.GatewayServiceClient, run string) (map[string]string, error) {
+	if own := b.Environment(run); own != nil {
+		return own, nil
+	}
+	root, err := b.root(ctx, gateway, run)
+	if err != nil {
+		return nil, err
+	}
+	return b.Environment(root), nil
+}
+
+// commandsOf returns the environment of the commands of a run, which is that of its root.
+func (n *Node) commandsOf(run string) []string {
+	b := n.cfg.Background
+	if own := b.Commands(run); own != nil {
+		return own
+	}
+	root, err := b.root(context.Background(), n.gateway, run)
+	if err != nil {
+		n.cfg.Logger.Warn("a command has the environment of this process", "run", run, "error", err)
+		return nil
+	}
+	return b.Commands(root)
 }
 
 // Clients returns the open connections to the local socket.
@@ -137,7 +204,7 @@ type runModels struct {
 
 // Complete makes one try with the variables of the run of ctx.
 func (m *runModels) Complete(ctx context.Context, req *model.Request, delta func(model.Delta)) (*model.Response, error) {
-	p, err := m.provider(model.RunOf(ctx))
+	p, err := m.provider(ctx, model.RunOf(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -147,8 +214,11 @@ func (m *runModels) Complete(ctx context.Context, req *model.Request, delta func
 // maxOpenModels bounds the providers of one model that are kept: one for each environment.
 const maxOpenModels = 64
 
-func (m *runModels) provider(run string) (model.Provider, error) {
-	variables := m.n.cfg.Background.Environment(run)
+func (m *runModels) provider(ctx context.Context, run string) (model.Provider, error) {
+	variables, err := m.n.cfg.Background.variables(ctx, m.n.gateway, run)
+	if err != nil {
+		return nil, err
+	}
 	key := sha256.Sum256(fmt.Append(nil, variables)) // fmt sorts a map
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -31,7 +31,7 @@ func openToolHost(n *Node, d *dependencies) (*service, error) {
 	}
 	var environment func(string) []string
 	if n.cfg.Background != nil {
-		environment = n.cfg.Background.Commands
+		environment = n.commandsOf
 	}
 	host, err := toolhostserver.New(toolhostserver.Config{
 		Environment: environment,

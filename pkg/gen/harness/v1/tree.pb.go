@@ -834,7 +834,9 @@ type ChildReport struct {
 	// Files that it and all below it have changed so far, as far as their records tell.
 	Files *ChangedFiles `protobuf:"bytes,13,opt,name=files,proto3" json:"files,omitempty"`
 	// The budget (tokens, cost or runs) of which a call of it needs more than it has left; empty: none.
-	Short         string `protobuf:"bytes,14,opt,name=short,proto3" json:"short,omitempty"`
+	Short string `protobuf:"bytes,14,opt,name=short,proto3" json:"short,omitempty"`
+	// It is parked without a timer, for a reason that a timer ends elsewhere: only an input continues it.
+	NeedsInput    bool `protobuf:"varint,15,opt,name=needs_input,json=needsInput,proto3" json:"needs_input,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -967,6 +969,13 @@ func (x *ChildReport) GetShort() string {
 	return ""
 }
 
+func (x *ChildReport) GetNeedsInput() bool {
+	if x != nil {
+		return x.NeedsInput
+	}
+	return false
+}
+
 // ChangedFiles are files that calls of a run have changed.
 type ChangedFiles struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1092,7 +1101,7 @@ const file_harness_v1_tree_proto_rawDesc = "" +
 	"\fcontinue_run\x18\x02 \x01(\tR\vcontinueRun\x12\x18\n" +
 	"\aisolate\x18\x03 \x01(\bR\aisolate\x12\x12\n" +
 	"\x04runs\x18\x04 \x03(\tR\x04runs\x12+\n" +
-	"\x05tasks\x18\x05 \x03(\v2\x15.harness.v1.GraphTaskR\x05tasks\"\xc6\x03\n" +
+	"\x05tasks\x18\x05 \x03(\v2\x15.harness.v1.GraphTaskR\x05tasks\"\xe7\x03\n" +
 	"\vChildReport\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x18\n" +
@@ -1108,7 +1117,9 @@ const file_harness_v1_tree_proto_rawDesc = "" +
 	"\x06absent\x18\v \x01(\bR\x06absent\x12\x12\n" +
 	"\x04runs\x18\f \x01(\rR\x04runs\x12.\n" +
 	"\x05files\x18\r \x01(\v2\x18.harness.v1.ChangedFilesR\x05files\x12\x14\n" +
-	"\x05short\x18\x0e \x01(\tR\x05short\"8\n" +
+	"\x05short\x18\x0e \x01(\tR\x05short\x12\x1f\n" +
+	"\vneeds_input\x18\x0f \x01(\bR\n" +
+	"needsInput\"8\n" +
 	"\fChangedFiles\x12\x14\n" +
 	"\x05paths\x18\x01 \x03(\tR\x05paths\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more*e\n" +

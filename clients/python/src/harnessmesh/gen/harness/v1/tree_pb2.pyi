@@ -438,6 +438,7 @@ class ChildReport(_message.Message):
     RUNS_FIELD_NUMBER: _builtins.int
     FILES_FIELD_NUMBER: _builtins.int
     SHORT_FIELD_NUMBER: _builtins.int
+    NEEDS_INPUT_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """The child."""
     call_id: _builtins.str
@@ -458,6 +459,8 @@ class ChildReport(_message.Message):
     """Runs that were started below it so far."""
     short: _builtins.str
     """The budget (tokens, cost or runs) of which a call of it needs more than it has left; empty: none."""
+    needs_input: _builtins.bool
+    """It is parked without a timer, for a reason that a timer ends elsewhere: only an input continues it."""
     @_builtins.property
     def reason(self) -> _run_pb2.StopReason:
         """Why it is parked or ended."""
@@ -491,10 +494,11 @@ class ChildReport(_message.Message):
         runs: _builtins.int = ...,
         files: Global___ChangedFiles | None = ...,
         short: _builtins.str = ...,
+        needs_input: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "files", b"files", "reason", b"reason", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["absent", b"absent", "accepted", b"accepted", "answer", b"answer", "call_id", b"call_id", "files", b"files", "order", b"order", "reason", b"reason", "run_id", b"run_id", "runs", b"runs", "short", b"short", "status", b"status", "turns", b"turns", "usage", b"usage", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["absent", b"absent", "accepted", b"accepted", "answer", b"answer", "call_id", b"call_id", "files", b"files", "needs_input", b"needs_input", "order", b"order", "reason", b"reason", "run_id", b"run_id", "runs", b"runs", "short", b"short", "status", b"status", "turns", b"turns", "usage", b"usage", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
