@@ -232,7 +232,7 @@ func (c *comparison) restore(at string, now, before Entry, names []string) {
 
 // shown returns a path as the model knows it.
 func (c *comparison) shown(at string) string {
-	if within(at, c.after.Workspace) && at != c.after.Workspace {
+	if !c.after.Elsewhere && within(at, c.after.Workspace) && at != c.after.Workspace {
 		at = strings.TrimPrefix(at[len(c.after.Workspace):], "/")
 	}
 	return clip(at)

@@ -91,6 +91,10 @@ type Repository struct {
 type Snapshot struct {
 	// Workspace is the folder of which this is a snapshot.
 	Workspace string `json:"w"`
+	// Partial reports that it may not have all repositories of the folder.
+	Partial bool `json:"q,omitempty"`
+	// Elsewhere reports that the folder is not the workspace of the call: paths are shown as absolute ones.
+	Elsewhere bool `json:"-"`
 	// Repositories by their git folders.
 	Repositories map[string]*Repository `json:"r,omitempty"`
 	// Pointers are the .git that are files or links, by their paths.
@@ -102,7 +106,7 @@ func IsSample(name string) bool { return strings.HasSuffix(name, ".sample") }
 
 // Clone returns a copy that shares the entries' data.
 func (s *Snapshot) Clone() *Snapshot {
-	c := &Snapshot{Workspace: s.Workspace, Pointers: maps.Clone(s.Pointers), Repositories: make(map[string]*Repository, len(s.Repositories))}
+	c := &Snapshot{Workspace: s.Workspace, Partial: s.Partial, Pointers: maps.Clone(s.Pointers), Repositories: make(map[string]*Repository, len(s.Repositories))}
 	if c.Pointers == nil {
 		c.Pointers = map[string]Pointer{}
 	}
@@ -116,14 +120,16 @@ func (s *Snapshot) Clone() *Snapshot {
 
 // Since returns the snapshot to compare with after a call that begins while others run:
 // that of older, the snapshot of the first of them, so that a change of another call does not
-// count as the former state.
+// count as the former state. A partial one of another folder may lack what this one has.
 func (s *Snapshot) Since(older *Snapshot) *Snapshot {
 	if older == nil {
 		return s
 	}
 	merged, first := s.Clone(), older.Clone()
-	maps.DeleteFunc(merged.Repositories, func(path string, _ *Repository) bool { return within(path, older.Workspace) })
-	maps.DeleteFunc(merged.Pointers, func(path string, _ Pointer) bool { return within(path, older.Workspace) })
+	if !older.Partial || older.Workspace == s.Workspace {
+		maps.DeleteFunc(merged.Repositories, func(path string, _ *Repository) bool { return within(path, older.Workspace) })
+		maps.DeleteFunc(merged.Pointers, func(path string, _ Pointer) bool { return within(path, older.Workspace) })
+	}
 	for path, r := range first.Repositories {
 		if s.Repositories[path] != nil || within(path, s.Workspace) {
 			merged.Repositories[path] = r

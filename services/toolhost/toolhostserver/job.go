@@ -72,6 +72,7 @@ func (s *Server) newJob(req callRequest, field, id string) (*calls.Job, error) {
 	}
 	return &calls.Job{
 		Key: ledger.CallKey(run, id), Run: run, Namespace: req.GetNamespace(), RunID: req.GetRunId(), ID: id,
+		Pending: func() (note, changed string) { return s.servers.Pending(run) },
 		Prepare: s.worktrees.Use, Workspace: req.GetWorkspace(), Output: calls.NewOutput(),
 	}, nil
 }
@@ -103,7 +104,7 @@ func (s *Server) toolJob(req *harnessv1.ExecuteToolRequest) (*calls.Job, error) 
 	}
 	switch a := t.Spec.GetAnnotations(); {
 	case a.GetExecutes():
-		j.Watch, j.CommandLine = s.guard.Start, commandOf(req.GetTool(), req.GetArguments())
+		j.Watch, j.CommandLine = s.watchFolders(req.GetConfinement().GetConfig()), commandOf(req.GetTool(), req.GetArguments())
 		j.Restore = places.Restores(req.GetConfinement().GetConfig())
 	case a.GetWrites() && !webtool.Is(req.GetTool()):
 		j.Watch = s.guard.StartWrite
@@ -120,13 +121,18 @@ func (s *Server) toolJob(req *harnessv1.ExecuteToolRequest) (*calls.Job, error) 
 	return j, nil
 }
 
+// watchFolders guards the workspace of a call, and the other folders in which its sandbox lets it write.
+func (s *Server) watchFolders(c *harnessv1.SandboxConfig) func(string) (*guard.Watch, error) {
+	return func(workspace string) (*guard.Watch, error) { return s.guard.Start(workspace, c.GetWrite()...) }
+}
+
 // serverJob makes the job of a call of a server's tool.
 func (s *Server) serverJob(j *calls.Job, req *harnessv1.ExecuteToolRequest) {
 	c := req.GetMcp()
 	j.Facts = toolhost.Call{Idempotent: mcp.Idempotent(c), ForeignLedger: s.isForeign(req.GetLedgerId())}
 	j.Reject = func() ledger.Response { return nil }
 	if c.GetServer().GetCommand() != "" && req.GetWorkspace() != "" {
-		j.Watch, j.Restore = s.guard.Start, places.Restores(c.GetSandbox())
+		j.Watch, j.Restore = s.watchFolders(c.GetSandbox()), places.Restores(c.GetSandbox())
 	}
 	j.Execute = func(ctx context.Context, _ *guard.Watch) calls.Effect {
 		resp, interrupted := s.servers.Call(ctx, mcp.Call{ExecuteToolRequest: req, Key: j.Key, Run: j.Run, Output: j.Output})

@@ -283,7 +283,7 @@ func New(config Config) (*Server, error) {
 	s.servers = mcp.New(mcp.Config{
 		Dir: dir, Tokens: config.Tokens, LedgerID: l.ID, Withheld: config.Withheld, Services: config.Services, Remote: config.Remote,
 		Idle: config.ServerIdle, Private: s.private, Environ: config.environ, Commands: s.commands, Open: s.files.Open,
-		Places: guarded, Find: guard.Find, ResultBytes: config.Limits.ResultBytes, Logger: config.Logger,
+		Guard: guard, Places: guarded, ResultBytes: config.Limits.ResultBytes, Logger: config.Logger,
 	})
 	s.running.Go(func() { s.commands.Tidy(s.closed) })
 	return s, nil

@@ -79,6 +79,9 @@ type Job struct {
 	// Watch starts to guard the repositories of the workspace; nil for a call that writes
 	// nothing.
 	Watch func(workspace string) (*guard.Watch, error)
+	// Pending returns what processes of the run that outlive calls have changed since the last result: what git
+	// runs programs by, and guarded places. Nil: there are none.
+	Pending func() (note, changed string)
 	// Restore puts back the guarded places that the call changes.
 	Restore bool
 	// Workspace of the call.

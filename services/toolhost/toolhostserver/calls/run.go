@@ -3,6 +3,7 @@ package calls
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
@@ -81,7 +82,8 @@ func (s *Calls) run(ctx context.Context, c *call) {
 		c.err = toolhost.NotStarted("the tool host cannot store what git runs programs by; nothing was run", err)
 		return
 	}
-	changes := s.places.Start(watch)
+	watch.Of(c.Run)
+	changes := s.places.Start(watch, c.Run)
 	if !c.Facts.Idempotent {
 		if err := s.entries.StoreRunning(c.Key); err != nil {
 			s.log.Error("call not run: its mark could not be stored", "error", err,
@@ -103,7 +105,13 @@ func (s *Calls) run(ctx context.Context, c *call) {
 		failpoint.Hit(role, "performed")
 	}
 	addNote(e.Response, watch.End())
-	addPlaces(e.Response, changes.End(watch, c.Restore, e.Changed).Text())
+	line := changes.End(watch, c.Restore, e.Changed).Text()
+	if c.Pending != nil {
+		note, changed := c.Pending()
+		addNote(e.Response, note)
+		line = strings.TrimSpace(line + " " + changed)
+	}
+	addPlaces(e.Response, line)
 	s.end(c, e, context.Cause(ctx), time.Since(begin))
 }
 

@@ -176,6 +176,7 @@ func (l *lookout) compareOnce(search bool) (watch map[string]*place, sure bool) 
 	if err != nil {
 		return nil, true
 	}
+	now.Elsewhere = l.first != nil
 	sure = true
 	left := map[string]time.Time{}
 	fixes := slices.DeleteFunc(gitguard.Compare(l.before, now), func(f gitguard.Fix) bool {
@@ -228,8 +229,19 @@ func leadsNowhere(path, target string) bool {
 // restore puts back while the call is alive. mu is locked.
 func (g *Guard) restore(a *access, w *Watch, fixes []gitguard.Fix) {
 	failed := g.apply(a, w, fixes)
-	w.alive.count(fixes, failed)
+	w.alive.count(g.named(w, fixes), failed)
 	g.share(w, fixes)
+}
+
+// named returns the fixes that the notes of a watch name: those for a process that outlives calls are named by a call
+// of its run that is open. mu is locked.
+func (g *Guard) named(w *Watch, fixes []gitguard.Fix) []gitguard.Fix {
+	if !w.lives {
+		return fixes
+	}
+	return slices.DeleteFunc(slices.Clone(fixes), func(f gitguard.Fix) bool {
+		return slices.ContainsFunc(g.open, func(o *Watch) bool { return !o.lives && o.run == w.run && o.alive != nil && o.before.Holds(f.Path) })
+	})
 }
 
 // share counts a restoration for all other calls that may have been the one. mu is locked.
@@ -242,12 +254,20 @@ func (g *Guard) share(w *Watch, fixes []gitguard.Fix) {
 		if len(mine) == 0 {
 			continue
 		}
-		o.alive.count(mine, nil)
+		if o.isOf(w) { // the call names it already
+			mine = nil
+		}
+		o.alive.count(g.named(o, mine), nil)
 		select {
 		case o.alive.poke <- struct{}{}:
 		default:
 		}
 	}
+}
+
+// isOf reports whether two watches are of one call.
+func (w *Watch) isOf(o *Watch) bool {
+	return w.first == o || o.first == w || w.first != nil && w.first == o.first
 }
 
 // count counts a restoration. Guard.mu is locked.
@@ -295,7 +315,40 @@ func (a *alive) text(fixes []gitguard.Fix) string {
 func (w *Watch) Notify(tell func(note string)) {
 	w.guard.mu.Lock()
 	defer w.guard.mu.Unlock()
-	w.alive.tell = tell
+	for _, o := range w.all() {
+		o.alive.tell = tell
+	}
+}
+
+// Of makes the watch one of a call of a run.
+func (w *Watch) Of(run string) { w.belong(run, false) }
+
+// Lives makes the watch one of a process of a run that outlives calls. Take returns what is put back while the process is
+// alive, apart from what a call of the run that is open then names.
+func (w *Watch) Lives(run string) { w.belong(run, true) }
+
+func (w *Watch) belong(run string, lives bool) {
+	if w == nil {
+		return
+	}
+	w.guard.mu.Lock()
+	defer w.guard.mu.Unlock()
+	for _, o := range w.all() {
+		o.run, o.lives = run, lives
+	}
+}
+
+// Take returns the note about what was put back while the process is alive, once.
+func (w *Watch) Take() string {
+	w.guard.mu.Lock()
+	defer w.guard.mu.Unlock()
+	var notes []string
+	for _, o := range w.all() {
+		if note := o.alive.text(nil); note != "" {
+			notes = append(notes, strings.TrimSpace(note))
+		}
+	}
+	return strings.Join(notes, " ")
 }
 
 // StopBy calls a function if the call is to be stopped because it does not stop to change what git runs
@@ -306,5 +359,7 @@ func (w *Watch) StopBy(stop func()) {
 	}
 	w.guard.mu.Lock()
 	defer w.guard.mu.Unlock()
-	w.alive.stop = stop
+	for _, o := range w.all() {
+		o.alive.stop = stop
+	}
 }

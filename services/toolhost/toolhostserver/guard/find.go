@@ -19,10 +19,11 @@ const (
 	// maxFolders bounds the folders of a workspace in which repositories are looked for,
 	// upper ones first.
 	maxFolders = 100_000
-	// maxPlaces bounds the guarded places of a workspace that are found.
-	maxPlaces = 5_000
-	// maxTrees bounds the workspaces whose folders are remembered.
-	maxTrees = 4
+	// MaxPlaces bounds the guarded places of a workspace that are found: those by which agents are instructed or set
+	// up, and the others.
+	MaxPlaces = 5_000
+	// maxTrees bounds the workspaces, and other folders, whose folders are remembered.
+	maxTrees = 8
 	// settled is the age of a folder's last change from which a further change has another
 	// time. Some file systems count seconds.
 	settled = 2 * time.Second
@@ -58,16 +59,29 @@ type node struct {
 	sure        bool // a folder with this time has not changed since it was read
 	folders     []*node
 	git, isBare bool
-	places      []string // names of the files in it that are guarded places
-	guarded     bool     // all files in it are
+	places      []placeName   // the files in it that are guarded places
+	guarded     sandbox.Place // what all files in it are
+}
+
+// placeName is the name of a file that is a guarded place.
+type placeName struct {
+	name      string
+	instructs bool
+}
+
+// Places are the guarded places of a folder that were found.
+type Places struct {
+	// Names are files, relative to the folder, upper ones first; none of git.
+	Names []string
+	// Partial reports that there are, or may be, more.
+	Partial bool
 }
 
 // found are the folders of a workspace that matter.
 type found struct {
 	// gits are folders with an entry .git, bare those that are bare repositories.
 	gits, bare []string
-	// places are the files that are guarded places, relative to the workspace, upper ones first; none of git.
-	places []string
+	places     Places
 	// rest are folders that are not searched, because there are too many.
 	rest []string
 	// scarce is why not all folders could be read: there were no descriptors or no memory.
@@ -127,6 +141,7 @@ func (t *tree) search(workspace, skip string, limit int) found {
 	}
 	keeps := keepsTimes(workspace)
 	var scarce scarcity
+	left := map[bool]int{true: MaxPlaces, false: MaxPlaces}
 	queue := []visit{{workspace, t.root}}
 	for i := 0; i < len(queue); i++ {
 		if i == limit {
@@ -146,16 +161,19 @@ func (t *tree) search(workspace, skip string, limit int) found {
 		if v.node.isBare {
 			result.bare = append(result.bare, v.path)
 		}
-		for _, name := range v.node.places {
-			if len(result.places) <= maxPlaces {
-				result.places = append(result.places, strings.TrimPrefix(v.path+"/"+name, workspace+"/"))
+		for _, p := range v.node.places {
+			if left[p.instructs]--; left[p.instructs] < 0 {
+				result.places.Partial = true
+				continue
 			}
+			result.places.Names = append(result.places.Names, strings.TrimPrefix(v.path+"/"+p.name, workspace+"/"))
 		}
 		for _, child := range v.node.folders {
 			queue = append(queue, visit{v.path + "/" + child.name, child})
 		}
 	}
 	result.scarce = scarce.err
+	result.places.Partial = result.places.Partial || len(result.rest) > 0
 	return result
 }
 
@@ -196,14 +214,22 @@ func (n *node) read(path string, scarce *scarcity) bool {
 		case strings.EqualFold(name, ".git"):
 			n.git = true
 		case !e.IsDir():
-			if n.guarded || sandbox.PlaceOf(n.within+n.name+"/"+name).What != "" {
-				n.places = append(n.places, name)
+			place := n.guarded
+			if place.What == "" {
+				place = sandbox.PlaceOf(n.within + n.name + "/" + name)
+			}
+			if place.What != "" {
+				n.places = append(n.places, placeName{name: name, instructs: place.Instructs()})
 			}
 		case former[name] != nil:
 			n.folders = append(n.folders, former[name])
 		default:
 			within := n.name + "/"
-			n.folders = append(n.folders, &node{name: name, within: within, guarded: n.guarded || sandbox.PlaceOf(n.within+within+name+"/x").What != ""})
+			guarded := n.guarded
+			if guarded.What == "" {
+				guarded = sandbox.PlaceOf(n.within + within + name + "/x")
+			}
+			n.folders = append(n.folders, &node{name: name, within: within, guarded: guarded})
 		}
 	}
 	n.isBare = parts == 3 || head && common // objects and refs may be in the common folder

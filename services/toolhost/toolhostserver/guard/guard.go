@@ -34,6 +34,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/gitguard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 )
@@ -91,19 +93,70 @@ type Watch struct {
 	before    *gitguard.Snapshot
 	record    *record  // of the snapshot; nil for none
 	accepted  []string // Guard.mu guards it
-	places    []string // that the last search found
+	places    Places   // that the last search found
 	quick     bool
+	// others are those of the other folders in which the call may write. first is the one of the workspace for such a
+	// one, which has not the places of the workspace.
+	others []*Watch
+	first  *Watch
+	// run is the run of the call; lives is set for a process that outlives calls, whose changes the next
+	// result of the run names.
+	run   string
+	lives bool
 	// began is the time of the snapshot, partial that it does not have all folders.
 	began   time.Time
 	partial bool
 	alive   *alive // nil if no process can be alive
 }
 
-// Start starts to guard a call in a workspace. The snapshot is stored when it returns, so
-// that Recover compares if the host dies.
-func (g *Guard) Start(workspace string) (*Watch, error) {
-	w, err := g.start(workspace, false)
+// Start starts to guard a call in a workspace, and in the other folders in which it may write. The
+// snapshots are stored when it returns, so that Recover compares if the host dies.
+func (g *Guard) Start(workspace string, writable ...string) (*Watch, error) {
+	workspace = filepath.Clean(workspace)
+	w, err := g.startAlive(&Watch{guard: g, workspace: workspace})
 	if err != nil {
+		return nil, err
+	}
+	for _, folder := range outside(workspace, writable) {
+		switch other, err := g.startAlive(&Watch{guard: g, workspace: folder, first: w}); {
+		case errors.Is(err, ErrWorkspace): // it is gone, or no folder
+		case err != nil:
+			_ = w.End()
+			return nil, err
+		default:
+			w.others = append(w.others, other)
+		}
+	}
+	return w, nil
+}
+
+// outside returns the folders that are not within the workspace, or one another.
+func outside(workspace string, folders []string) []string {
+	var all []string
+	for i, folder := range folders {
+		folder = filepath.Clean(folder)
+		covered := func(other string) bool { return folder != other && sandbox.Within(folder, filepath.Clean(other)) }
+		if !sandbox.Within(folder, workspace) && !slices.ContainsFunc(folders, covered) && !slices.Contains(folders[:i], folder) {
+			all = append(all, folder)
+		}
+	}
+	return all
+}
+
+// instructions returns the files that instruct agents in the folders from one above a workspace down to it.
+func instructions(folder, workspace string) []string {
+	var files []string
+	for at := filepath.Dir(workspace); len(at) > len(folder) && sandbox.Within(at, folder); at = filepath.Dir(at) {
+		for _, name := range toolhost.InstructionNames {
+			files = append(files, strings.TrimPrefix(at, strings.TrimSuffix(folder, "/")+"/")+"/"+name)
+		}
+	}
+	return files
+}
+
+// startAlive starts a watch of a folder in which processes can be alive.
+func (g *Guard) startAlive(w *Watch) (*Watch, error) {
+	if err := g.start(w); err != nil {
 		return nil, err
 	}
 	if err := g.store(w); err != nil {
@@ -119,34 +172,43 @@ func (g *Guard) Start(workspace string) (*Watch, error) {
 
 // StartWrite starts to guard a call that writes single files. It looks for no repository
 // that was not known before, and stores nothing.
-func (g *Guard) StartWrite(workspace string) (*Watch, error) { return g.start(workspace, true) }
+func (g *Guard) StartWrite(workspace string) (*Watch, error) {
+	w := &Watch{guard: g, workspace: filepath.Clean(workspace), quick: true}
+	return w, g.start(w)
+}
 
-func (g *Guard) start(workspace string, quick bool) (*Watch, error) {
-	workspace = filepath.Clean(workspace)
-	folder, err := disk.OpenFolder(workspace)
+// start takes the snapshot of a watch.
+func (g *Guard) start(w *Watch) error {
+	folder, err := disk.OpenFolder(w.workspace)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrWorkspace, err)
+		return fmt.Errorf("%w: %w", ErrWorkspace, err)
 	}
 	_ = folder.Close()
-	w := &Watch{guard: g, workspace: workspace, quick: quick, began: time.Now()}
+	w.began = time.Now()
 	found := g.find(w)
 	w.partial = len(found.rest) > 0
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if w.before, err = g.snapshot(w, found, nil); err != nil {
-		return nil, err
+		return err
 	}
 	for _, other := range slices.Backward(g.open) {
 		w.before = w.before.Since(other.before)
 	}
-	w.before.Workspace = workspace
+	w.before.Workspace, w.before.Partial = w.workspace, w.partial
 	g.open = append(g.open, w)
-	return w, nil
+	return nil
 }
 
 func (g *Guard) find(w *Watch) found {
 	f := g.finder.find(w.workspace, g.hidden, w.quick)
 	w.places = f.places
+	if w.first != nil {
+		within := w.first.workspace
+		w.places.Names = slices.DeleteFunc(append(instructions(w.workspace, within), f.places.Names...), func(name string) bool {
+			return sandbox.Within(w.workspace+"/"+name, within)
+		})
+	}
 	if len(f.rest) > 0 {
 		g.log.Warn("too many folders: not all of them are searched for repositories", "workspace", w.workspace, "searched", maxFolders)
 	}
@@ -185,24 +247,45 @@ func (w *Watch) Accept(path string) {
 // Workspace is the folder that is guarded.
 func (w *Watch) Workspace() string { return w.workspace }
 
-// Places returns the files that are guarded places, apart from those of git, relative to the workspace: as
+// Places returns the guarded places of the workspace, apart from those of git: as
 // they were at the start, and after End as they are then.
-func (w *Watch) Places() []string { return w.places }
+func (w *Watch) Places() Places { return w.places }
+
+// Others returns the watches of the other folders in which the call may write.
+func (w *Watch) Others() []*Watch { return w.others }
+
+// Refresh searches for places again.
+func (w *Watch) Refresh() {
+	for _, o := range w.all() {
+		_ = o.guard.find(o)
+	}
+}
+
+// all returns the watch and those of other folders; none for nil.
+func (w *Watch) all() []*Watch {
+	if w == nil {
+		return nil
+	}
+	return append([]*Watch{w}, w.others...)
+}
 
 // Accepted returns the paths that a person or a rule has allowed the call to write.
 func (w *Watch) Accepted() []string { return w.accepted }
 
-// Find returns the guarded places of a workspace, as Watch.Places does.
-func (g *Guard) Find(workspace string) []string {
-	return g.finder.find(filepath.Clean(workspace), g.hidden, false).places
-}
-
 // End compares and puts back. It returns a note about it for the result of the call; empty if
 // nothing was put back. No process of the call is alive.
 func (w *Watch) End() string {
-	if w == nil {
-		return ""
+	var notes []string
+	for _, o := range w.all() {
+		if note := o.end(); note != "" {
+			notes = append(notes, note)
+		}
 	}
+	return strings.Join(notes, " ")
+}
+
+// end ends the watch of one folder.
+func (w *Watch) end() string {
 	if w.alive != nil {
 		close(w.alive.end)
 		<-w.alive.ended
@@ -245,6 +328,7 @@ func (g *Guard) putBack(w *Watch, f found) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	after.Elsewhere = w.first != nil
 	for _, path := range w.accepted {
 		w.before.Accept(after, path)
 		for _, other := range g.open {
@@ -297,7 +381,7 @@ func (g *Guard) apply(a *access, w *Watch, fixes []gitguard.Fix) (failed []strin
 	return failed
 }
 
-// drop removes a watch without comparing.
+// drop removes a watch of one folder without comparing.
 func (w *Watch) drop() {
 	w.guard.mu.Lock()
 	defer w.guard.mu.Unlock()
@@ -326,8 +410,13 @@ func (g *Guard) Recover() {
 		before := &gitguard.Snapshot{}
 		if err == nil && json.Unmarshal(data, before) == nil {
 			before = before.Clone() // without nil maps
-			w := &Watch{guard: g, workspace: before.Workspace, before: before}
-			if _, err := g.putBack(w, g.find(w)); err != nil {
+			w := &Watch{guard: g, workspace: before.Workspace, before: before, partial: before.Partial}
+			if info, err := os.Stat(file); err == nil {
+				w.began = info.ModTime().Add(-settled)
+			}
+			f := g.find(w)
+			w.leave(&f)
+			if _, err := g.putBack(w, f); err != nil {
 				g.log.Error("what a call of an earlier host did to repositories cannot be compared yet", "workspace", w.workspace, "error", err)
 				continue
 			}

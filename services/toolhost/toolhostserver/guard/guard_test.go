@@ -63,6 +63,29 @@ func read(t testing.TB, path string) string {
 	return string(data)
 }
 
+// TestInstructionsAboveAWorkspaceArePlaces of a folder in which a call may write, whatever the search finds there.
+func TestInstructionsAboveAWorkspaceArePlaces(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"a/b/work/AGENTS.md": "", "a/AGENTS.md": ""})
+	g := New(Config{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
+	defer g.Close()
+	g.finder.limit = 1
+	w, err := g.Start(filepath.Join(dir, "a/b/work"), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.End()
+	found := w.Others()[0].Places()
+	for _, name := range []string{"a/AGENTS.md", "a/b/AGENTS.md", "a/b/CLAUDE.md"} {
+		if !slices.Contains(found.Names, name) {
+			t.Errorf("%s is not compared: %v", name, found)
+		}
+	}
+	if !found.Partial || slices.Contains(found.Names, "a/b/work/AGENTS.md") {
+		t.Errorf("got %v", found)
+	}
+}
+
 // TestFindSeesWhatHasChanged since the folders were read, and only where git looks.
 func TestFindSeesWhatHasChanged(t *testing.T) {
 	dir := t.TempDir()

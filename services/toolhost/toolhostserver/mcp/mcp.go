@@ -6,6 +6,8 @@
 //
 //   - The process of a server is confined as the commands of its run are. It runs without a
 //     sandbox only if a local person has named it.
+//   - What changes in its workspace while it is alive is the change of its run, as that of a command: the
+//     next result of the run names it.
 //   - A connection leads to public addresses, to hosts that the operator permits, and to the
 //     address of a server that a local person has named.
 //   - A server gets no variable that the operator withholds, and of this process's environment
@@ -37,6 +39,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient/signin"
@@ -76,10 +79,10 @@ type Config struct {
 	Commands *command.Commands
 	// Open opens a workspace.
 	Open func(dir string) (*workspace.Workspace, error)
-	// Places compares the guarded places of the workspaces in which the processes work, and Find finds
-	// these places.
+	// Guard guards the repositories of the workspaces in which the processes work, and Places compares their guarded
+	// places.
+	Guard  *guard.Guard
 	Places *places.Places
-	Find   func(workspace string) []string
 	// ResultBytes is the maximum size of a result.
 	ResultBytes int
 	Logger      *slog.Logger
@@ -91,6 +94,7 @@ type Servers struct {
 	config  Config
 	client  *mcpclient.Servers
 	signIns *signin.SignIns
+	alive   alive
 }
 
 // New returns Servers. It starts none.
@@ -111,7 +115,14 @@ func (s *Servers) Close() {
 }
 
 // EndRun stops the servers of a run.
-func (s *Servers) EndRun(run string) { s.client.EndRun(run) }
+func (s *Servers) EndRun(run string) {
+	s.client.EndRun(run)
+	s.alive.forget(run)
+}
+
+// Pending returns what the processes of a run have changed since the last result of the run: what git runs programs
+// by, which is put back, and guarded places.
+func (s *Servers) Pending(run string) (note, changed string) { return s.alive.take(run) }
 
 // EndQuestions ends the calls of a run that wait for an answer: those whose next part would be one of
 // the calls, or all if none is named.

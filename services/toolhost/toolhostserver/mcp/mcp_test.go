@@ -17,6 +17,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/places"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/trust"
@@ -34,7 +35,7 @@ func newServers(t *testing.T, c Config) *Servers {
 		c.Environ = func(string) []string { return nil }
 	}
 	c.Commands = command.New(command.Config{Dir: c.Dir, Data: c.Dir, Mark: func() string { return "test" }, Logger: c.Logger})
-	c.Places, c.Find = places.New(trust.Open(c.Dir), c.Logger), func(string) []string { return nil }
+	c.Guard, c.Places = guard.New(guard.Config{Dir: c.Dir, Logger: c.Logger}), places.New(trust.Open(c.Dir), c.Logger)
 	s := New(c)
 	t.Cleanup(s.Close)
 	return s

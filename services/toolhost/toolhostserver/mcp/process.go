@@ -15,8 +15,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/places"
 )
 
 // run runs the process of a server, confined as the commands of its run are.
@@ -57,12 +57,17 @@ func (s *Servers) run(ctx context.Context, p mcpclient.Process) error {
 		p.Notice("its process is not confined: the sandbox is off")
 	}
 	if p.Run.Workspace != "" {
-		// What it does between two calls is not in the result of any.
-		changes := s.config.Places.StartAt(w.Dir, s.config.Find(w.Dir))
+		var stop context.CancelCauseFunc
+		ctx, stop = context.WithCancelCause(ctx)
+		defer stop(nil)
+		watched, err := s.watch(w.Dir, p.Run.Key, cfg, func() { stop(guard.ErrStopped) })
+		if err != nil {
+			return fmt.Errorf("what git runs programs by cannot be stored: %s", disk.Reason(err))
+		}
 		defer func() {
-			if text := changes.Finish(s.config.Find(w.Dir), nil, places.Restores(cfg)).Text(); text != "" {
+			if text := s.alive.end(watched); text != "" {
 				p.Notice(text)
-				s.config.Logger.Warn("the process of a server changed guarded places", "server", p.Server.GetName(), "workspace", w.Dir, "changes", text)
+				s.config.Logger.Warn("the process of a server changed what programs of the user run by", "server", p.Server.GetName(), "workspace", w.Dir, "changes", text)
 			}
 		}()
 	}
@@ -71,6 +76,8 @@ func (s *Servers) run(ctx context.Context, p mcpclient.Process) error {
 		Line: p.Line, Stdin: p.Input, Output: p.Output, Errors: p.Errors, Environ: p.Environ,
 	})
 	switch {
+	case errors.Is(context.Cause(ctx), guard.ErrStopped):
+		return fmt.Errorf("it was stopped: %w", guard.ErrStopped)
 	case err != nil:
 		return err
 	case exit.Unconfined:

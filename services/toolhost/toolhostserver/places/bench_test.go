@@ -43,7 +43,7 @@ func BenchmarkCallThatChangesNothing(b *testing.B) {
 				}
 				var changes *places.Watch
 				if both {
-					changes = p.Start(watch)
+					changes = p.Start(watch, "run")
 				}
 				_ = watch.End()
 				_ = changes.End(watch, false, nil)

@@ -12,6 +12,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/trust"
 )
 
@@ -56,18 +57,8 @@ var fixed = toolhost.InstructionNames
 
 // compare compares the places of a workspace with their known states. Changes are those of the open
 // watches; without them, those of the user.
-func (p *Places) compare(w *workspace, found []string, accepted ...string) {
-	names := make(map[string]bool, len(found)+len(w.known))
-	for _, list := range [][]string{fixed, found} {
-		for _, name := range list {
-			if len(names) < maxPlaces {
-				names[name] = true
-			}
-		}
-	}
-	if len(found) > maxPlaces {
-		p.log.Warn("too many guarded places: not all of them are compared", "workspace", w.dir, "compared", maxPlaces, "found", len(found))
-	}
+func (p *Places) compare(w *workspace, found guard.Places, accepted ...string) {
+	names := make(map[string]bool, len(found.Names)+len(w.known))
 	for name := range w.known {
 		names[name] = true
 	}
@@ -79,13 +70,62 @@ func (p *Places) compare(w *workspace, found []string, accepted ...string) {
 			names[name] = true
 		}
 	}
+	left := map[bool]int{true: guard.MaxPlaces, false: guard.MaxPlaces}
+	for name := range names {
+		left[sandbox.PlaceOf(name).Instructs()]--
+	}
+	for _, name := range fixed {
+		names[name] = true
+	}
+	w.partial = found.Partial
+	for _, name := range found.Names {
+		if names[name] {
+			continue
+		}
+		instructs := sandbox.PlaceOf(name).Instructs()
+		if left[instructs]--; left[instructs] < 0 {
+			w.partial = true
+			continue
+		}
+		names[name] = true
+	}
 	for name := range names {
 		p.update(w, name, slices.Contains(accepted, w.absolute(name)))
 	}
 	w.fresh, w.before = false, nil
+	p.markPartial(w)
 	if w.dirty && len(w.open) > 0 {
 		p.mark(w)
 	}
+}
+
+// markPartial stores which places are known if there may be more.
+func (p *Places) markPartial(w *workspace) {
+	if !w.partial && w.former == nil {
+		return
+	}
+	known := []string{}
+	for name := range w.known {
+		if sandbox.PlaceOf(name).Instructs() {
+			known = append(known, name)
+		}
+	}
+	slices.Sort(known)
+	if w.partial && w.former != nil && slices.Equal(w.former.Known, known) {
+		return
+	}
+	var now *trust.Partial
+	if w.partial {
+		now = &trust.Partial{Workspace: w.dir, Since: time.Now().Add(-settled), Known: known}
+		if w.former != nil {
+			now.Since = w.former.Since
+		}
+	}
+	if err := p.store.SetPartial(w.dir, now); err != nil {
+		p.log.Error("which guarded places of a workspace are known cannot be stored", "workspace", w.dir, "error", err)
+		return
+	}
+	w.former = now
 }
 
 // sure reports whether a further change of a file has another time than the one that counts until then. What is alive
@@ -130,6 +170,9 @@ func (p *Places) update(w *workspace, name string, accepted bool) {
 		return
 	}
 	w.dirty = true
+	if !known && len(w.open) == 0 && w.former.Waits(name) && p.record(w.absolute(name), c, false) != nil {
+		p.log.Error("a file that agents read, and that was not compared, cannot be stored", "path", w.absolute(name))
+	}
 	if len(w.open) == 0 && !died {
 		return
 	}
@@ -143,7 +186,7 @@ func (p *Places) update(w *workspace, name string, accepted bool) {
 		return
 	}
 	for _, watch := range w.open {
-		watch.changes = append(watch.changes, c)
+		watch.see(c)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/places"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/trust"
 )
@@ -39,14 +40,14 @@ func TestPlaceIsReadAgainIfItsIdentityDiffers(t *testing.T) {
 	}
 	p := places.New(trust.Open(t.TempDir()), slog.New(slog.DiscardHandler))
 	p.SetSettled()
-	watch := p.StartAt(dir, nil)
+	watch := p.StartAt(dir, guard.Places{})
 	later(t)
 	write(t, file, "two")
 	write(t, target, "two or more")
 	if err := os.Chtimes(file, long, long); err != nil {
 		t.Fatal(err)
 	}
-	if text := watch.Finish(nil, nil, false).Text(); !strings.Contains(text, "AGENTS.md, CLAUDE.md") {
+	if text := watch.Finish(guard.Places{}, nil, false).Text(); !strings.Contains(text, "AGENTS.md, CLAUDE.md") {
 		t.Errorf("got %q", text)
 	}
 }
@@ -78,9 +79,9 @@ func TestChangesWithinOneTickAreSeen(t *testing.T) {
 	write(t, file, "000")
 	p := places.New(trust.Open(t.TempDir()), slog.New(slog.DiscardHandler))
 	for i := range 100 {
-		watch := p.StartAt(dir, nil)
+		watch := p.StartAt(dir, guard.Places{})
 		write(t, file, fmt.Sprintf("%03d", i+1))
-		if watch.Finish(nil, nil, false).Text() == "" {
+		if watch.Finish(guard.Places{}, nil, false).Text() == "" {
 			t.Fatalf("change %d is not seen", i)
 		}
 	}
@@ -103,9 +104,9 @@ func TestWritesThroughMappingsAreSeen(t *testing.T) {
 			p.SetSettled()
 			later(t)
 			if alive {
-				first := p.StartAt(dir, nil)
+				first := p.StartAt(dir, guard.Places{})
 				defer func() {
-					if text := first.Finish(nil, nil, false).Text(); !strings.Contains(text, "AGENTS.md") {
+					if text := first.Finish(guard.Places{}, nil, false).Text(); !strings.Contains(text, "AGENTS.md") {
 						t.Errorf("got %q", text)
 					}
 				}()
@@ -113,9 +114,9 @@ func TestWritesThroughMappingsAreSeen(t *testing.T) {
 			}
 			bytes := mapped(t, file)
 			for _, text := range []byte("123") {
-				watch := p.StartAt(dir, nil)
+				watch := p.StartAt(dir, guard.Places{})
 				bytes[0] = text
-				if watch.Finish(nil, nil, false).Text() == "" {
+				if watch.Finish(guard.Places{}, nil, false).Text() == "" {
 					t.Errorf("the change to %q is not seen", text)
 				}
 				later(t)

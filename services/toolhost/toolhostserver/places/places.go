@@ -10,8 +10,12 @@
 // A place is read only if its inode, size or the time of its last change, which no program can set,
 // differs from before, or that time does not tell: the file system does not set it at each write into a mapped file,
 // as on a tmpfs, or something that is alive has written to the file before. Where they are is known from the search of package guard, so nothing is
-// searched twice. At most 5,000 places of a workspace are compared, upper ones first, and contents of at most
-// 1 MiB.
+// searched twice. Contents of at most 1 MiB are compared.
+//
+// Of the places by which agents are instructed or set up at most 5,000 of a workspace are compared, upper ones first,
+// and as many of the others. If there may be more, results name that, and a file that instructs agents
+// counts only if it is known, or was not changed since the first call for which that held, or a person
+// has accepted it.
 //
 // Changes while nothing of a run is alive in a workspace are the user's. All others are those of the runs
 // that work there: of two calls at the same time each names what changed during it. Changes of the
@@ -34,9 +38,7 @@ import (
 )
 
 const (
-	// maxPlaces bounds the places of a workspace that are compared, maxWorkspaces the workspaces that are
-	// remembered while nothing runs in them.
-	maxPlaces     = 5_000
+	// maxWorkspaces bounds the workspaces that are remembered while nothing runs in them.
 	maxWorkspaces = 8
 )
 
@@ -58,31 +60,52 @@ func New(store *trust.Store, log *slog.Logger) *Places {
 	return &Places{store: store, log: log, settled: settled, workspaces: map[string]*workspace{}}
 }
 
-// Watch is one call, or one process, of a run in a workspace. A nil Watch compares nothing.
+// Watch is one call, or one process, of a run in a workspace and the other folders in which it may
+// write. A nil Watch compares nothing.
 type Watch struct {
 	places    *Places
 	workspace *workspace
 	began     time.Time
 	changes   []change
 	ended     bool
+	// others are those of the other folders; elsewhere is set for these.
+	others    []*Watch
+	elsewhere bool
+	// run is the run of the call; lives is set for a process that outlives calls.
+	run   string
+	lives bool
 }
 
-// Start starts to watch what a call does in a workspace, in which guard has found places. A
+// Start starts to watch what a call of a run, or of none, does in the folders in which guard has found places. A
 // nil guard, of a call that writes nothing, is not watched.
-func (p *Places) Start(g *guard.Watch) *Watch {
+func (p *Places) Start(g *guard.Watch, run string) *Watch { return p.start(g, run, false) }
+
+// StartLiving is Start for a process that outlives calls. Take returns what is changed while no call of the
+// run is open.
+func (p *Places) StartLiving(g *guard.Watch, run string) *Watch { return p.start(g, run, true) }
+
+func (p *Places) start(g *guard.Watch, run string, lives bool) *Watch {
 	if g == nil {
 		return nil
 	}
-	return p.StartAt(g.Workspace(), g.Places())
+	watch := p.startAt(&Watch{workspace: &workspace{dir: g.Workspace()}, run: run, lives: lives}, g.Places())
+	for _, o := range g.Others() {
+		watch.others = append(watch.others, p.startAt(&Watch{workspace: &workspace{dir: o.Workspace()}, run: run, lives: lives, elsewhere: true}, o.Places()))
+	}
+	return watch
 }
 
-// StartAt is Start with the places that were found, relative to the workspace.
-func (p *Places) StartAt(dir string, found []string) *Watch {
+// StartAt is Start of one folder with the places that were found in it.
+func (p *Places) StartAt(dir string, found guard.Places) *Watch {
+	return p.startAt(&Watch{workspace: &workspace{dir: dir}}, found)
+}
+
+func (p *Places) startAt(watch *Watch, found guard.Places) *Watch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w := p.workspace(dir)
+	w := p.workspace(watch.workspace.dir)
 	p.compare(w, found)
-	watch := &Watch{places: p, workspace: w, began: time.Now()}
+	watch.places, watch.workspace, watch.began = p, w, time.Now()
 	w.open = append(w.open, watch)
 	if len(w.open) == 1 {
 		p.mark(w)
@@ -99,15 +122,19 @@ func (w *Watch) End(g *guard.Watch, restore bool, changed []string) Report {
 	found := g.Places()
 	for _, name := range changed {
 		if p := sandbox.PlaceOf(name); p.What != "" && filepath.IsLocal(name) {
-			found = append(found[:len(found):len(found)], filepath.Clean(name))
+			found.Names = append(found.Names[:len(found.Names):len(found.Names)], filepath.Clean(name))
 		}
 	}
-	return w.Finish(found, g.Accepted(), restore)
+	report := w.Finish(found, g.Accepted(), restore)
+	for i, o := range w.others {
+		report.add(o.Finish(g.Others()[i].Places(), nil, restore))
+	}
+	return report
 }
 
-// Finish is End with the places that were found, and the absolute paths that a person or a rule has
-// allowed the call to write.
-func (w *Watch) Finish(found, accepted []string, restore bool) Report {
+// Finish is End of one folder with the places that were found, and the absolute paths that a person or a rule has
+// allowed.
+func (w *Watch) Finish(found guard.Places, accepted []string, restore bool) Report {
 	p := w.places
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,15 +144,58 @@ func (w *Watch) Finish(found, accepted []string, restore bool) Report {
 	w.ended = true
 	p.compare(w.workspace, found, accepted...)
 	w.workspace.open = slices.DeleteFunc(w.workspace.open, func(o *Watch) bool { return o == w })
-	report := Report{changes: merge(w.changes)}
-	if restore {
-		report.putBack, report.failed = p.restore(w.workspace, report.changes)
-	}
+	report := w.report(restore)
 	if len(w.workspace.open) == 0 && w.workspace.file != nil {
 		w.workspace.file.Mark(false)
 	}
 	p.forget()
 	return report
+}
+
+// Take compares while a process is alive, and returns what was changed since the last time. restore puts it back.
+func (w *Watch) Take(g *guard.Watch, restore bool) Report {
+	report := w.take(g.Places(), restore)
+	for i, o := range w.others {
+		report.add(o.take(g.Others()[i].Places(), restore))
+	}
+	return report
+}
+
+func (w *Watch) take(found guard.Places, restore bool) Report {
+	w.places.mu.Lock()
+	defer w.places.mu.Unlock()
+	if w.ended {
+		return Report{}
+	}
+	w.places.compare(w.workspace, found)
+	report := w.report(restore)
+	report.partial = false // the results of calls name it
+	return report
+}
+
+// report returns what was changed, once. The places are locked.
+func (w *Watch) report(restore bool) Report {
+	report := Report{changes: merge(w.changes), partial: w.workspace.partial}
+	w.changes = nil
+	if restore {
+		report.putBack, report.failed = w.places.restore(w.workspace, report.changes)
+	}
+	if w.elsewhere {
+		for _, list := range [][]change{report.changes, report.putBack, report.failed} {
+			for i := range list {
+				list[i].dir = w.workspace.dir
+			}
+		}
+	}
+	return report
+}
+
+// see adds a change of a place, unless a call of its run that is open names it.
+func (w *Watch) see(c change) {
+	if w.lives && slices.ContainsFunc(w.workspace.open, func(o *Watch) bool { return !o.lives && o.run == w.run }) {
+		return
+	}
+	w.changes = append(w.changes, c)
 }
 
 // Waits reports whether the content of a file must not count, because a run has changed it, also one
@@ -152,7 +222,11 @@ type workspace struct {
 	before map[string]trust.Version // of a call during which a host has died; nil for none
 	fresh  bool                     // nothing was compared yet
 	dirty  bool                     // known differs from the file
-	open   []*Watch
+	// partial reports that there are, or may be, more places than are known; former is what was known
+	// when that was stored, nil if it was not.
+	partial bool
+	former  *trust.Partial
+	open    []*Watch
 }
 
 // workspace returns the known state of a workspace.
@@ -162,6 +236,7 @@ func (p *Places) workspace(dir string) *workspace {
 	if w == nil {
 		w = &workspace{dir: dir, known: map[string]entry{}, fresh: true, dirty: true}
 		w.file, w.before = p.store.Baseline(dir)
+		w.former = p.store.Partial(dir)
 		p.workspaces[dir] = w
 	}
 	return w
@@ -203,9 +278,9 @@ func (w *workspace) versions() map[string]trust.Version {
 	return all
 }
 
-// change is a place that has changed.
+// change is a place that has changed. dir is its folder if that is not the workspace.
 type change struct {
-	name          string
+	name, dir     string
 	before, after trust.Version
 }
 

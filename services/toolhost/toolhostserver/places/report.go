@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 )
 
 const (
@@ -28,6 +30,14 @@ type Report struct {
 	changes []change
 	// putBack and failed are the changes that were put back, and that could not be.
 	putBack, failed []change
+	// partial reports that there may be places that are not compared.
+	partial bool
+}
+
+// add adds what was changed in another folder.
+func (r *Report) add(o Report) {
+	r.changes, r.putBack, r.failed = append(r.changes, o.changes...), append(r.putBack, o.putBack...), append(r.failed, o.failed...)
+	r.partial = r.partial || o.partial
 }
 
 // Text returns the line in the result of the call; empty for no change.
@@ -52,6 +62,10 @@ func (r Report) Text() string {
 	if len(r.failed) > 0 {
 		parts = append(parts, "Could not be put back: "+names(r.failed)+". Tell the user before you do anything else.")
 	}
+	if r.partial {
+		parts = append(parts, fmt.Sprintf("There are, or may be, more than %d files by which programs of the user or agents run: changes of the others are not seen. "+
+			"What agents read in them counts only if it is older, or a person has accepted it with: harness trust.", guard.MaxPlaces))
+	}
 	if len(parts) == 0 {
 		return ""
 	}
@@ -60,7 +74,7 @@ func (r Report) Text() string {
 
 func has(changes []change, c change) bool {
 	for _, o := range changes {
-		if o.name == c.name {
+		if o.name == c.name && o.dir == c.dir {
 			return true
 		}
 	}
@@ -84,7 +98,7 @@ func names(changes []change) string {
 			list = append(list, fmt.Sprintf("%d more", len(changes)-i))
 			break
 		}
-		name := content.Line(content.Clean(c.name), maxName)
+		name := content.Line(content.Clean(filepath.Join(c.dir, c.name)), maxName)
 		if !c.after.Exists() {
 			name += " (removed)"
 		}
@@ -114,6 +128,11 @@ func (p *Places) restore(w *workspace, changes []change) (putBack, failed []chan
 		putBack = append(putBack, c)
 		w.known[c.name] = entry{seen: identify(w.absolute(c.name)), version: c.before}
 		w.dirty = true
+		for _, o := range w.open { // what also names the change
+			if slices.ContainsFunc(o.changes, func(of change) bool { return of.name == c.name }) {
+				o.changes = append(o.changes, change{name: c.name, before: c.after, after: c.before})
+			}
+		}
 	}
 	return putBack, failed
 }

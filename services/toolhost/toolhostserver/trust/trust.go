@@ -10,6 +10,7 @@
 //     person wrote: the lines of the person cannot be distinguished from those that a run left.
 //   - While a command runs in a workspace, its files count as they were when they were compared last. So
 //     it does if the host died meanwhile, until the next one has compared.
+//   - Of a workspace in which not all files are compared, one that is not known waits (Partial).
 //   - A record that cannot be read counts as one without an accepted content.
 //
 // What a single command writes and takes back is not seen, such as a commit on another branch.
@@ -27,6 +28,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 )
 
@@ -35,7 +37,7 @@ const maxAccepted = 32
 
 // Store is the folder of the records of a user. Many goroutines and processes may use it.
 type Store struct {
-	records, watched string
+	records, watched, partial string
 
 	// mu is locked while a record is changed.
 	mu sync.Mutex
@@ -43,7 +45,7 @@ type Store struct {
 
 // Open returns the store in the folder of a tool host. It makes nothing.
 func Open(dir string) *Store {
-	return &Store{records: filepath.Join(dir, "trust", "changed"), watched: filepath.Join(dir, "trust", "watched")}
+	return &Store{records: filepath.Join(dir, "trust", "changed"), watched: filepath.Join(dir, "trust", "watched"), partial: filepath.Join(dir, "trust", "partial")}
 }
 
 // Record is a file that a run has changed.
@@ -130,15 +132,18 @@ func (s *Store) Allowed(path string, v Version) error {
 // Waits reports whether the content of a file does not count, by the path that was read or the path
 // to which that leads.
 func (s *Store) Waits(path, digest string) bool {
-	if r := s.read(path); r != nil && !r.counts(digest) {
+	if s.waitsAt(path, digest) {
 		return true
 	}
 	target, err := filepath.EvalSymlinks(path)
-	if err != nil || target == path {
-		return false
+	return err == nil && target != path && s.waitsAt(target, digest)
+}
+
+func (s *Store) waitsAt(path, digest string) bool {
+	if r := s.read(path); r != nil {
+		return !r.counts(digest)
 	}
-	r := s.read(target)
-	return r != nil && !r.counts(digest)
+	return s.unknown(path)
 }
 
 // Unaccepted is Waits for a process that is no tool host: what a command that still runs has
@@ -156,6 +161,9 @@ func (s *Store) Unaccepted(path, digest string) (known Version, waits bool) {
 		}
 		if before, changed := s.changing(at, digest); changed {
 			return before, true
+		}
+		if s.unknown(at) {
+			return Version{}, true
 		}
 	}
 	return Version{}, false
@@ -177,6 +185,12 @@ func (s *Store) Waiting(folder string) []*Record {
 		}
 	}
 	waiting = append(waiting, s.changed(folder)...)
+	for _, name := range append([]string{"."}, toolhost.InstructionNames...) { // others that are not known are named by their paths
+		path := filepath.Join(folder, name)
+		if now := Read(path); now.Exists() && now.Kept && s.read(path) == nil && s.unknown(path) {
+			waiting = append(waiting, &Record{Path: path})
+		}
+	}
 	slices.SortFunc(waiting, func(a, b *Record) int { return strings.Compare(a.Path, b.Path) })
 	return slices.CompactFunc(waiting, func(a, b *Record) bool { return a.Path == b.Path })
 }
@@ -185,6 +199,9 @@ func (s *Store) Waiting(folder string) []*Record {
 func (s *Store) Inherit(workspace, to string) error {
 	entries, _ := os.ReadDir(s.records)
 	var errs []error
+	if p := s.Partial(workspace); p != nil {
+		errs = append(errs, s.SetPartial(to, &Partial{Workspace: to, Known: p.Known}))
+	}
 	for _, e := range entries {
 		data, err := os.ReadFile(filepath.Join(s.records, e.Name()))
 		r := &Record{}

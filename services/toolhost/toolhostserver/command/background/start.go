@@ -131,11 +131,11 @@ func (s *Commands) execute(ctx context.Context, b *background, call Call) (comma
 		return command.Exit{Exit: process.Exit{Error: disk.Reason(err)}}, nil
 	}
 	defer w.Close()
-	watch, err := s.config.Guard.Start(call.Workspace)
+	watch, err := s.config.Guard.Start(call.Workspace, call.Confinement.GetConfig().GetWrite()...)
 	if err != nil {
 		return command.Exit{Exit: process.Exit{Error: disk.Reason(err)}}, nil
 	}
-	changes := s.config.Places.Start(watch)
+	changes := s.config.Places.Start(watch, "")
 	tell := func(note string) {
 		if note != "" {
 			_, _ = b.output.Write([]byte("\n" + note + "\n"))
