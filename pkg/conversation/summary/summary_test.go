@@ -43,11 +43,50 @@ func TestParse(t *testing.T) {
 		t.Errorf("the summary is %v", s)
 	}
 	for text, want := range map[string]string{
-		"": "nothing", " \n": "nothing", "I cannot.": "no JSON object", `{"facts":[]}`: "without facts", `{"facts":"x"}`: "another shape", `{"facts":[`: "no JSON", "}{": "no JSON",
+		"": "nothing", " \n": "nothing", "I cannot.": "no JSON object", `{"facts":[]}`: "without facts", `{"facts":[null,[],{}]}`: "without facts",
+		`{"answer":"x"}`: "another shape", `{"facts":[`: "no JSON", "}{": "no JSON",
 	} {
 		if _, err := summary.Parse(text, 2, 40); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
+	}
+}
+
+// TestParseReadsFieldByField: each field may be a text, a list or an object, and what cannot be read is left out.
+func TestParseReadsFieldByField(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"facts":"The port is 8080."}`:                                               "The port is 8080.",
+		`{"facts":"- The port is 8080.\n* It is TCP."}`:                               "The port is 8080.|It is TCP.",
+		`{"facts":{"text":"The port is 8080.","messages":12}}`:                        "The port is 8080.",
+		`{"facts":{"port":8080,"hosts":["a","b"]}}`:                                   "port: 8080|hosts: a|hosts: b",
+		`{"facts":[["The port is 8080."],8080,{"text":["a","b"]}]}`:                   "The port is 8080.|8080|a; b",
+		`{"Facts":["a"],"decisions":{"broken":`:                                       "a",
+		`{"facts":["a"],"open_items":["b"`:                                            "a",
+		`{"summary":{"facts":["a"]}}`:                                                 "a",
+		`Of {this} and {that}: {"facts":["a"]} and {more}`:                            "a",
+		"```json\n{\"facts\":[\"a\"]}\n```\nIs there anything else? }":                "a",
+		`{"facts":["a"],"decisions":7,"tool_outcomes":null,"current_task":["x","y"]}`: "a",
+		`[{"facts":["a"]},{"facts":["b"]}]`:                                           "a",
+	} {
+		s, err := summary.Parse(text, 2, 40)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		var got []string
+		for _, f := range s.GetFacts() {
+			got = append(got, f.GetText())
+		}
+		if strings.Join(got, "|") != want {
+			t.Errorf("%s: facts %q, want %q", text, strings.Join(got, "|"), want)
+		}
+	}
+	s := parse(t, `{"openItems":{"Fix the lexer":{"text":"now","status":"done"}},"current-task":{"text":"Port","status":"open"},"current_plan":"first\nsecond","facts":{"text":"x","messages":["#12",13]}}`)
+	if i := s.GetOpenItems(); len(i) != 1 || i[0].GetText() != "Fix the lexer: now" || i[0].GetStatus() != harnessv1.SummaryStatus_SUMMARY_STATUS_DONE {
+		t.Errorf("items: %v", i)
+	}
+	if len(s.GetCurrentPlan()) != 2 || s.GetCurrentTask().GetText() != "Port" || fmt.Sprint(s.GetFacts()[0].GetMessages()) != "[12 13]" {
+		t.Errorf("the summary is %v", s)
 	}
 }
 
