@@ -30,6 +30,10 @@ func OpenSegment(s *harnessv1.Snapshot) {
 	if s.GetJit() != nil {
 		s.Jit.Fired = slices.DeleteFunc(s.Jit.Fired, func(id string) bool { return id == limitRule })
 	}
+	if s.GetCompactionPlan().GetFailed() != nil { // summaries are asked for anew
+		s.CompactionPlan = proto.CloneOf(s.GetCompactionPlan())
+		s.CompactionPlan.Failed = nil
+	}
 	s.Hooks, s.RejectedKind, s.RejectedCount = nil, "", 0
 }
 

@@ -14,12 +14,11 @@ const (
 )
 
 // directClear clears results, oldest first, those of the recent part included, until half of
-// the estimate is freed.
+// the estimate is freed. Those that no request has shown are left alone.
 func (p *pass) directClear() {
-	n := uint64(len(p.x.Entries))
-	if n > directLeft {
-		p.step(strategy{"direct_clear", clearing, []harnessv1.MessageClass{anyResult}, directTokens}, n-directLeft, uint64(float64(p.used)*directShare))
-	}
+	limit := min(uint64(len(p.x.Entries)), directLeft)
+	limit = min(uint64(len(p.x.Entries))-limit, lastTurn(p.x)-1)
+	p.step(strategy{"direct_clear", clearing, []harnessv1.MessageClass{anyResult}, directTokens}, limit, uint64(float64(p.used)*directShare))
 }
 
 // shortenResults shows all results up to the largest size with which the window is down to

@@ -11,9 +11,10 @@ import (
 
 // Numbers of the ladder.
 const (
-	longUserTokens = 2_000 // from which a message of the user is externalized
+	longUserTokens = 2_001 // from which a message of the user is externalized
 	userShare      = 0.20  // of the window that the user's messages may fill
 	worthShare     = 0.10  // of the window that a pass at soft pressure frees at least
+	shortShare     = 0.05  // of what a pass is to free that it may leave
 )
 
 // has reports whether the run uses a strategy.
@@ -89,14 +90,31 @@ func (p *pass) userTokens() uint64 {
 	return n
 }
 
-// drop leaves out cleared results with their calls. One message names all of them.
+// drop leaves out cleared results with their calls, and where no summary will be made of them the agent's
+// own older texts.
 func (d *decision) drop(p *pass) {
+	d.dropResults(p, p.recent-1, d.target())
+	if !d.retries(p) {
+		d.dropTexts(p, p.recent-1, d.target())
+	}
+}
+
+// dropResults leaves out cleared results with their calls.
+func (d *decision) dropResults(p *pass, limit, target uint64) {
+	d.dropClass(p, anyResult, limit, target)
+}
+
+// dropTexts leaves out the agent's own older texts, and what the harness has said to it.
+func (d *decision) dropTexts(p *pass, limit, target uint64) { d.dropClass(p, assistant, limit, target) }
+
+// dropClass leaves out older messages of a class. One message names all that are left out.
+func (d *decision) dropClass(p *pass, class harnessv1.MessageClass, limit, target uint64) {
 	if !d.has(drop) {
 		return
 	}
 	named := slices.ContainsFunc(p.plan.GetWatermarks(), func(w *harnessv1.Watermark) bool { return w.GetAction() == drop })
 	before := len(p.changes)
-	p.step(strategy{"drop", drop, []harnessv1.MessageClass{anyResult}, 0}, p.recent-1, d.target())
+	p.step(strategy{"drop", drop, []harnessv1.MessageClass{class}, 0}, limit, target)
 	if len(p.changes) > before && !named {
 		p.used += scale(view.DroppedTokens, p.factor)
 	}
@@ -108,17 +126,21 @@ func (d *decision) worth(p *pass) bool {
 }
 
 // apply shows a merged summary instead of its span, if that is shorter. It reports whether
-// it is.
+// it is. Texts that are dropped count as shown: the summary says again what was in them.
 func (p *pass) apply(ref *harnessv1.SummaryRef) bool {
 	plan := proto.CloneOf(p.plan)
 	plan.Summary = ref
-	rules := view.NewRules(plan, p.x)
+	rules, whole := view.NewRules(plan, p.x), view.NewRules(withTexts(p.plan), p.x)
 	saved := uint64(p.plan.GetSummary().GetTokens())
+	replaced := saved
 	p.x.Between(1, uint64(len(p.x.Entries)), p.hidden(), func(e *view.Entry) bool {
 		saved += p.saved(rules, e)
+		if is := rules.Shown(e); e.ID <= ref.GetThroughMessage() {
+			replaced += uint64(whole.Shown(e) - min(whole.Shown(e), is))
+		}
 		return true
 	})
-	if saved <= uint64(ref.GetTokens()) {
+	if max(saved, replaced) <= uint64(ref.GetTokens()) {
 		return false
 	}
 	former := p.plan.GetSummary().GetTokens()
@@ -126,6 +148,15 @@ func (p *pass) apply(ref *harnessv1.SummaryRef) bool {
 	last := p.changes[len(p.changes)-1]
 	p.used += scale(uint64(ref.GetTokens()), p.factor)
 	p.used -= min(p.used, scale(uint64(former), p.factor))
-	last.FreedTokens = clamp(scale(saved-uint64(ref.GetTokens()), p.factor))
+	last.FreedTokens = clamp(scale(saved-min(saved, uint64(ref.GetTokens())), p.factor))
 	return true
+}
+
+// withTexts returns a plan that drops no texts.
+func withTexts(plan *harnessv1.CompactionPlan) *harnessv1.CompactionPlan {
+	next := proto.CloneOf(plan)
+	next.Watermarks = slices.DeleteFunc(next.Watermarks, func(w *harnessv1.Watermark) bool {
+		return w.GetAction() == drop && w.GetClass() == assistant
+	})
+	return next
 }

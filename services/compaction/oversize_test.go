@@ -2,6 +2,7 @@ package compaction_test
 
 import (
 	"fmt"
+	"google.golang.org/protobuf/proto"
 	"testing"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -75,13 +76,11 @@ func said() *harnessv1.Message {
 // pressure needs. Results are cleared directly in the same pass.
 func TestOnePassDoesWhatTheNextWouldDo(t *testing.T) {
 	a := newAgent(t, 10_000, func(c *harnessv1.ContextConfig) {
-		c.Strategies = []harnessv1.CompactionAction{harnessv1.CompactionAction_COMPACTION_ACTION_CLEAR}
+		c.Strategies, c.ClearTokens = []harnessv1.CompactionAction{harnessv1.CompactionAction_COMPACTION_ACTION_CLEAR}, proto.Uint32(1_000)
 	})
-	for range 3 {
-		a.turn(500, replayable)
-	}
+	a.turn(1_100, replayable)
 	for range 8 {
-		a.turn(900, nonReplayable)
+		a.turn(900, replayable)
 	}
 	a.step()
 	a.step()

@@ -230,7 +230,7 @@ func TestLadder(t *testing.T) {
 		want, by   string
 	}{
 		{"externalize", []harnessv1.CompactionAction{harnessv1.CompactionAction_COMPACTION_ACTION_EXTERNALIZE, harnessv1.CompactionAction_COMPACTION_ACTION_CLEAR}, "externalize 11 externalize 12", "externalize"},
-		{"direct", []harnessv1.CompactionAction{harnessv1.CompactionAction_COMPACTION_ACTION_DROP}, "clear 4 clear 6 clear 8 clear 10 clear 14", "direct_clear"},
+		{"drop", []harnessv1.CompactionAction{harnessv1.CompactionAction_COMPACTION_ACTION_DROP}, "drop 3 drop 5 drop 7 drop 9 drop 11 drop 12", "drop"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := newAgent(t, 10_500, func(cfg *harnessv1.ContextConfig) { cfg.Strategies = c.strategies })
@@ -362,24 +362,24 @@ func TestBlockingPressureWaits(t *testing.T) {
 	})
 }
 
-// TestFailedSummariesAreRequestedThreeTimes with three turns between the requests, those
+// TestFailedSummariesAreRequestedAgain with three turns between the first requests, and at last 24, those
 // that are longer than what they replace among them.
-func TestFailedSummariesAreRequestedThreeTimes(t *testing.T) {
+func TestFailedSummariesAreRequestedAgain(t *testing.T) {
 	for name, state := range map[string]func(*harnessv1.SummaryJob) *harnessv1.SummaryState{
 		"garbage": func(*harnessv1.SummaryJob) *harnessv1.SummaryState {
 			return &harnessv1.SummaryState{Ended: true, Error: "garbage"}
 		},
 		"longer": func(job *harnessv1.SummaryJob) *harnessv1.SummaryState {
-			return &harnessv1.SummaryState{Ended: true, Summary: &harnessv1.SummaryRef{Key: job.GetKey(), ThroughMessage: job.GetThroughMessage(), Tokens: 9_000}}
+			return &harnessv1.SummaryState{Ended: true, Summary: &harnessv1.SummaryRef{Key: job.GetKey(), ThroughMessage: job.GetThroughMessage(), Tokens: 90_000}}
 		},
 	} {
-		a := newAgent(t, 10_000, onlySummaries)
-		for range 13 {
-			a.turn(550, replayable)
+		a := newAgent(t, 100_000, onlySummaries)
+		for range 15 {
+			a.turn(5_500, replayable)
 		}
 		asked := map[uint32]uint32{}
 		keys := map[string]bool{}
-		for range 20 {
+		for range 80 {
 			before := len(a.requested)
 			a.step()
 			if len(a.requested) > before {
@@ -389,7 +389,7 @@ func TestFailedSummariesAreRequestedThreeTimes(t *testing.T) {
 			}
 			a.turn(1, replayable)
 		}
-		if fmt.Sprint(asked) != "map[13:1 17:2 21:3]" || len(keys) != 3 {
+		if fmt.Sprint(asked) != "map[15:1 19:2 26:3 39:4 64:5 89:6]" || len(keys) != 6 {
 			t.Errorf("%s: requested in turns %v under %d keys", name, asked, len(keys))
 		}
 	}

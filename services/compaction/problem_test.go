@@ -40,7 +40,7 @@ func TestMissingWorkerIsAnEvent(t *testing.T) {
 	a := newAgent(t, 100_000, onlySummaries)
 	a.inference = false
 	for range 15 {
-		a.turn(5_500, nonReplayable)
+		a.turn(5_500, replayable)
 	}
 	a.step()
 	done := a.completed()
@@ -49,7 +49,7 @@ func TestMissingWorkerIsAnEvent(t *testing.T) {
 	}
 	a.inference = true
 	for range 9 {
-		a.turn(5_500, nonReplayable)
+		a.turn(5_500, replayable)
 	}
 	if a.step(); len(a.requested) != 1 || a.requested[0].GetAttempt() != 1 {
 		t.Errorf("requested %v", a.requested)

@@ -27,6 +27,7 @@ func (d *decision) makeRoom() error {
 		d.b.UsedTokens = max(d.b.GetUsedTokens(), d.b.GetMaxInputTokens())
 	}
 	p := d.newPass()
+	before := p.used
 	d.clear(p)
 	d.externalize(p)
 	p.clearRecentMedia()
@@ -35,21 +36,21 @@ func (d *decision) makeRoom() error {
 	}
 	var job *harnessv1.SummaryJob
 	var requested bool
-	if p.used > d.target() {
+	if d.isShort(p, before) {
 		var err error
 		if job, requested, err = d.request(p); err != nil {
 			return err
 		}
 	}
-	if job != nil && d.full(p) {
+	late := job != nil && d.full(p)
+	if vain := p.plan.GetFailed().GetAbandoned(); late && (!vain || d.urgent || job.GetWaitingSince() != nil) {
 		waits, err := d.await(p, job)
 		if waits || err != nil {
 			return err
 		}
-		job = nil
 	}
 	p.plan = withoutWait(p.plan)
-	if job == nil {
+	if job == nil || late {
 		last := *p
 		d.drop(&last)
 		d.lastResort(&last)
@@ -60,6 +61,15 @@ func (d *decision) makeRoom() error {
 		p = &last
 	}
 	return d.commit(p, job, requested)
+}
+
+// isShort reports whether a pass has freed so much less than it is to that another strategy is worth it.
+// before are the tokens before it.
+func (d *decision) isShort(p *pass, before uint64) bool {
+	if p.used <= d.target() {
+		return false
+	}
+	return float64(p.used-d.target()) > shortShare*float64(before-min(before, d.target()))
 }
 
 // full reports whether a request under the plan of a pass would still be at blocking
@@ -85,17 +95,25 @@ func (d *decision) applyReady(p *pass) {
 	}
 }
 
-// lastResort clears results directly, those of the recent part included, then shortens the rest
-// of them, and at last shows only the beginning of long messages of the user.
+// lastResort clears results directly, those of the recent part included, leaves out the agent's own older
+// texts, then shortens the rest of the results, and shows only the beginning of long messages of the user.
+// At last nothing but the last turn is left of what may be left out.
 func (d *decision) lastResort(p *pass) {
 	// At soft pressure the next turn would do it, in another pass.
 	if d.full(p) || p.used >= uint64(d.b.GetSoftTokens()) && !d.retries(p) {
 		p.directClear()
 	}
+	target := max(d.target(), uint64(d.b.GetSoftTokens())-1)
 	if d.full(p) {
-		target := max(d.target(), uint64(d.b.GetSoftTokens())-1)
+		d.dropTexts(p, p.recent-1, target)
+	}
+	if d.full(p) {
 		p.shortenResults(target)
 		p.step(strategy{"externalize", externalize, []harnessv1.MessageClass{user}, longUserTokens}, uint64(len(p.x.Entries)), target)
+	}
+	if d.full(p) {
+		d.dropResults(p, lastTurn(p.x)-1, target)
+		d.dropTexts(p, lastTurn(p.x)-1, target)
 	}
 }
 

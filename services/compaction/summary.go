@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -21,8 +22,9 @@ const (
 	leastSpanMessages = 3    // of a span
 	leastSpanTokens   = 500  // of a span
 	spanShare         = 0.60 // of the window that a span holds at most; longer ones are taken in parts
-	retryTurns        = 3    // after a failure before another request, unless the turn cannot wait
-	maxAttempts       = 3    // requests that may fail in a row
+	retryTurns        = 3    // after the first failure before another request, below blocking pressure
+	maxRetryTurns     = 24   // after later failures: each time twice as many, up to these
+	urgentAttempts    = 3    // requests that may fail in a turn that cannot go on without a summary
 	maxJobs           = 4    // of which the usage is still to be counted
 )
 
@@ -30,10 +32,14 @@ const (
 const keyLength = 32
 
 // Key returns the key of the job for a span: the run's first sequence, the span, the summary
-// that the result is merged into, the summarizer and the number of the attempt. Messages
-// never change, so their ids identify the span.
-func Key(firstSequence, first, through uint64, former, summarizer string, attempt uint32) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d/%d/%d/%s/%d/%s", firstSequence, first, through, former, attempt, summarizer))
+// that the result is merged into, the summarizer, and the number of the attempt in a segment.
+// Messages never change, so their ids identify the span.
+func Key(firstSequence, first, through uint64, former, summarizer string, segment, attempt uint32) string {
+	text := fmt.Appendf(nil, "%d/%d/%d/%s/%d/%s", firstSequence, first, through, former, attempt, summarizer)
+	if segment > 1 {
+		text = fmt.Appendf(text, "/%d", segment)
+	}
+	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])[:keyLength]
 }
 
@@ -94,16 +100,21 @@ func (d *decision) readJobs() error {
 			d.fail(plan, job, state.GetError())
 		case state.GetSummary().GetFormer() == plan.GetSummary().GetKey():
 			plan.Ready = state.GetSummary() // a failure before it counts until it is applied
+			if plan.GetFailed() != nil {
+				plan.Failed.Abandoned = false
+			}
 		}
 	}
 	d.s.CompactionPlan = plan
 	return nil
 }
 
-// fail records that a job gave no summary.
+// fail records that a job gave no summary. If the run has waited for it, or for one before it, it waits for
+// none until one is there.
 func (d *decision) fail(plan *harnessv1.CompactionPlan, job *harnessv1.SummaryJob, why string) {
 	plan.Failed = &harnessv1.SummaryJob{
 		Key: job.GetKey(), FirstMessage: job.GetFirstMessage(), ThroughMessage: job.GetThroughMessage(), Turn: d.s.GetTurnCount(), Attempt: job.GetAttempt(),
+		Abandoned: job.GetWaitingSince() != nil || plan.GetFailed().GetAbandoned(),
 	}
 	d.problem = why
 }
@@ -128,7 +139,7 @@ func (p *pass) span(window uint32) (first, through uint64, ok bool) {
 			first++
 		}
 	}
-	room := uint64(spanShare * float64(window) / p.factor)
+	room, whole := uint64(spanShare*float64(window)/p.factor), view.NewRules(withTexts(p.plan), p.x)
 	var tokens, inView uint64
 	messages := 0
 	open := uint64(0) // the last result of the calls so far
@@ -145,7 +156,7 @@ func (p *pass) span(window uint32) (first, through uint64, ok bool) {
 		}
 		if replaced := e.ReplacedBy != 0 && e.ReplacedBy < p.recent; (!e.Kept || replaced) && !e.IsUser() {
 			messages++
-			inView += uint64(p.rules.Shown(e))
+			inView += uint64(whole.Shown(e))
 		}
 		if open <= id {
 			through, ok = id, messages >= leastSpanMessages && inView >= leastSpanTokens
@@ -155,14 +166,12 @@ func (p *pass) span(window uint32) (first, through uint64, ok bool) {
 }
 
 // newJob returns the job for the span of a pass; nil if there is no span worth a summary, or
-// too many attempts have failed.
+// one has failed not long ago.
 func (d *decision) newJob(p *pass) *harnessv1.SummaryJob {
 	attempt := uint32(1)
 	if failed := p.plan.GetFailed(); failed != nil {
-		if attempt = failed.GetAttempt() + 1; attempt > maxAttempts && failed.GetThroughMessage() > p.plan.GetSummary().GetThroughMessage() {
-			return nil
-		}
-		if d.s.GetTurnCount() < failed.GetTurn()+retryTurns && !d.urgent {
+		attempt = failed.GetAttempt() + 1
+		if d.s.GetTurnCount() < failed.GetTurn()+d.distance(failed.GetAttempt()) {
 			return nil
 		}
 	}
@@ -171,15 +180,29 @@ func (d *decision) newJob(p *pass) *harnessv1.SummaryJob {
 		return nil
 	}
 	return &harnessv1.SummaryJob{
-		Key:          Key(d.s.GetFirstSequence(), first, through, p.plan.GetSummary().GetKey(), Summarizer(d.s), attempt),
+		Key:          Key(d.s.GetFirstSequence(), first, through, p.plan.GetSummary().GetKey(), Summarizer(d.s), d.s.GetSegment(), attempt),
 		FirstMessage: first, ThroughMessage: through, Turn: d.s.GetTurnCount(), Attempt: attempt,
 	}
 }
 
+// distance returns the turns between a failed attempt and the next one.
+func (d *decision) distance(attempt uint32) uint32 {
+	switch {
+	case d.urgent && attempt < urgentAttempts:
+		return 0
+	case d.level == blocking:
+		return 1
+	}
+	turns := uint32(retryTurns)
+	for ; attempt > 1 && turns < maxRetryTurns; attempt-- {
+		turns *= 2
+	}
+	return turns
+}
+
 // retries reports whether a summary that was tried is requested again in a later turn.
 func (d *decision) retries(p *pass) bool {
-	failed := p.plan.GetFailed()
-	return d.has(summarize) && failed.GetAttempt() > 0 && failed.GetAttempt() < maxAttempts
+	return d.has(summarize) && p.plan.GetFailed().GetAttempt() > 0
 }
 
 // request returns the job whose summary makes room: the one that was requested before, or a

@@ -12,6 +12,8 @@
 //     one message of the user is in it if the conversation has one.
 //   - The system prompt, messages that are kept and the user's own messages are never
 //     cleared, summarised or dropped. The user's can be externalised.
+//   - What is dropped of the agent's own older texts, and of the harness's, is named by one
+//     line.
 //   - A message that arrives changes nothing of the view before it, so the prompt's prefix
 //     stays as it is until the plan changes.
 //   - Whatever a view shortens or leaves out is named by a reference for read_artifact.
@@ -23,5 +25,6 @@
 // their previews.
 package view
 
-// Renderer is the newest version of the wording and the rules, for new plans.
-const Renderer = 1
+// Renderer is the newest version of the wording and the rules, for new plans. Since version 2 no line
+// replaces what is hardly longer, and results that cannot be produced again are never cleared.
+const Renderer = 2

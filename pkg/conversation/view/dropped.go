@@ -7,8 +7,11 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// droppedText names the messages among which calls and results are dropped.
-const droppedText = "[harness] Older calls and results among messages %d to %d are not shown any more. Read any of them with " + ReadArtifact + ", for example ref %s."
+// Texts that name the messages among which calls and results are dropped, and older texts too.
+const (
+	droppedText  = "[harness] Older calls and results among messages %d to %d are not shown any more. Read any of them with " + ReadArtifact + ", for example ref %s."
+	droppedTexts = "[harness] Older messages of yours among messages %d to %d are not shown any more. Read any of them with " + ReadArtifact + ", for example ref %s."
+)
 
 // DroppedTokens is about the size of the message that names what is dropped.
 const DroppedTokens = framing + 40
@@ -16,8 +19,8 @@ const DroppedTokens = framing + 40
 // firstDropped returns the first message after the summary that is dropped; 0 if there is
 // none.
 func (r *renderer) firstDropped() uint64 {
-	w := r.rules.marks[drop][anyResult]
-	for id := r.rules.marks[summarize][span].GetThroughMessage() + 1; id <= min(w.GetThroughMessage(), uint64(len(r.x.Entries))); id++ {
+	last, _ := r.dropped()
+	for id := r.rules.marks[summarize][span].GetThroughMessage() + 1; id <= last; id++ {
 		if action, _ := r.rules.Action(r.x.Entry(id)); action == drop {
 			return id
 		}
@@ -25,21 +28,36 @@ func (r *renderer) firstDropped() uint64 {
 	return 0
 }
 
+// dropped returns the last message that may be dropped, and the watermark that says so; 0 and nil if none
+// may be.
+func (r *renderer) dropped() (last uint64, by *harnessv1.Watermark) {
+	by = r.rules.marks[drop][anyResult]
+	if w := r.rules.marks[drop][assistant]; w.GetThroughMessage() > by.GetThroughMessage() {
+		by = w
+	}
+	return min(by.GetThroughMessage(), uint64(len(r.x.Entries))), by
+}
+
 // droppedItem returns the item that names the dropped messages from first on. It depends on
 // nothing but the plan and the messages up to its watermark.
 func (r *renderer) droppedItem(first uint64) Item {
-	w := r.rules.marks[drop][anyResult]
-	it := Item{First: first, Last: min(w.GetThroughMessage(), uint64(len(r.x.Entries))), Action: drop, Mark: w, Tokens: DroppedTokens}
+	last, w := r.dropped()
+	it := Item{First: first, Last: last, Action: drop, Mark: w, Tokens: DroppedTokens}
 	for id := first; id <= it.Last; id++ {
 		e := r.x.Entry(id)
 		if action, _ := r.rules.Action(e); action == drop {
-			it.First = min(it.First, e.Call)
-			it.Original += e.Tokens
+			if it.Original += e.Tokens; e.Call > 0 {
+				it.First = min(it.First, e.Call)
+			}
 		}
+	}
+	text := droppedText
+	if r.rules.marks[drop][assistant] != nil {
+		text = droppedTexts
 	}
 	it.Message = &harnessv1.Message{
 		Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE,
-		Content: content.Inline(fmt.Sprintf(droppedText, it.First, it.Last, SpanRef(it.First, min(it.First+9, it.Last)))),
+		Content: content.Inline(fmt.Sprintf(text, it.First, it.Last, SpanRef(it.First, min(it.First+9, it.Last)))),
 	}
 	return it
 }

@@ -31,11 +31,13 @@ type Rules struct {
 	marks [6][12]*harnessv1.Watermark
 	x     *Index
 	goal  uint64
+	// first is true for a plan of the first version.
+	first bool
 }
 
 // NewRules returns the rules of a plan, nil or not, for the messages of an index.
 func NewRules(plan *harnessv1.CompactionPlan, x *Index) *Rules {
-	r := &Rules{x: x}
+	r := &Rules{x: x, first: plan.GetRenderer() < 2}
 	for _, w := range plan.GetWatermarks() {
 		if int(w.GetAction()) < len(r.marks) && int(w.GetClass()) < len(r.marks[0]) && w.GetAction() > include && w.GetClass() > unclassified {
 			if plan.GetSummary() == nil && w.GetAction() == summarize {
@@ -67,10 +69,23 @@ func (r *Rules) Action(e *Entry) (harnessv1.CompactionAction, *harnessv1.Waterma
 	if w := r.marks[summarize][span]; r.covers(w, e) {
 		return summarize, w
 	}
-	if w := r.marks[clearing][guidance]; r.covers(w, e) && e.ReplacedBy != 0 && e.ReplacedBy <= w.GetThroughMessage() {
+	if w := r.marks[drop][assistant]; r.covers(w, e) {
+		return drop, w
+	}
+	if w := r.marks[clearing][guidance]; r.covers(w, e) && e.ReplacedBy != 0 && e.ReplacedBy <= w.GetThroughMessage() && r.clears(e) {
 		return clearing, w
 	}
 	return include, nil
+}
+
+// timesCleared is how many times longer than its line a message is that a line replaces. As no line has less
+// than 50 bytes, it has at least 200.
+const timesCleared = 4
+
+// clears reports whether the line of a cleared message is worth that.
+func (r *Rules) clears(e *Entry) bool {
+	line := uint64(r.clearedTokens(e)-framing) * placeholderRatio
+	return r.first || e.HasMedia() || e.Bytes >= timesCleared*line && e.Class != nonReplay
 }
 
 func (r *Rules) ofUser(e *Entry) (harnessv1.CompactionAction, *harnessv1.Watermark) {
@@ -84,10 +99,13 @@ func (r *Rules) ofUser(e *Entry) (harnessv1.CompactionAction, *harnessv1.Waterma
 }
 
 // ofAssistant is the rule for a message of the model. It is summarised only if all results
-// of its calls are: a kept result keeps its call.
+// of its calls are: a kept result keeps its call. So it is for one that is dropped.
 func (r *Rules) ofAssistant(e *Entry) (harnessv1.CompactionAction, *harnessv1.Watermark) {
 	if w := r.marks[summarize][span]; r.covers(w, e) {
 		return summarize, w
+	}
+	if w := r.marks[drop][assistant]; r.covers(w, e) {
+		return drop, w
 	}
 	if w := r.marks[externalize][assistant]; r.covers(w, e) {
 		return externalize, w
@@ -111,7 +129,7 @@ func (r *Rules) ofResult(e *Entry) (harnessv1.CompactionAction, *harnessv1.Water
 		}
 	}
 	for _, class := range [...]harnessv1.MessageClass{e.Class, anyResult} {
-		if w := r.marks[clearing][class]; r.covers(w, e) {
+		if w := r.marks[clearing][class]; r.covers(w, e) && r.clears(e) {
 			if d := r.marks[drop][anyResult]; r.covers(d, e) && e.Call != 0 {
 				return drop, d
 			}
@@ -193,9 +211,7 @@ func (r *Rules) Shown(e *Entry) uint32 {
 		tokens = min(tokens, brief)
 	case shorten:
 		tokens = min(tokens, w.GetShownTokens()+noteTokens)
-	case drop:
-		return 0
-	case summarize:
+	case drop, summarize:
 		return r.summarizedTokens(e)
 	default:
 	}
@@ -213,7 +229,7 @@ func (r *Rules) clearedTokens(e *Entry) uint32 {
 	return framing + noteTokens/2
 }
 
-// summarizedTokens returns the tokens that are left of a summarised message: those of the
+// summarizedTokens returns the tokens that are left of a summarised or dropped message: those of the
 // calls whose results are kept.
 func (r *Rules) summarizedTokens(e *Entry) uint32 {
 	var left uint32

@@ -20,7 +20,7 @@ func TestPlaceholdersNameTheSource(t *testing.T) {
 		failed    bool
 		want      string
 	}{{"read_file", "", false, "m3"}, {view.ReadArtifact, "m3-m9", false, "m3-m9"}, {view.ReadArtifact, "everything", true, "m7"}, {"other", "m3", false, "m9"}} {
-		result := &harnessv1.Message{Role: harnessv1.Role_ROLE_TOOL, ToolCallId: c.want, ToolName: c.tool, IsError: c.failed, Content: content.Inline("text")}
+		result := &harnessv1.Message{Role: harnessv1.Role_ROLE_TOOL, ToolCallId: c.want, ToolName: c.tool, IsError: c.failed, Content: content.Inline(strings.Repeat("text ", 200))}
 		if c.ref != "" {
 			result.Preserved = []*harnessv1.PreservedField{{Name: "ref", Value: c.ref}}
 		}

@@ -20,6 +20,7 @@ import (
 // Bounds of the messages in a request for a summary.
 const (
 	requestShare = 0.70  // of the window of the summarizer
+	mostParts    = 3     // by which a request is shorter after failed attempts
 	leastRequest = 2_000 // bytes, however small the window is
 	leastShown   = 300   // bytes of a text that is shortened
 	heading      = 60    // bytes of the line above a message
@@ -46,7 +47,7 @@ func (o *observer) summaryRequest(
 	}
 	window := cmp.Or(o.s.cfg.Window(compaction.Summarizer(o.snap)), o.snap.GetConfig().GetContext().GetMaxInputTokens())
 	room := int(requestShare*float64(window)*bytesPerToken) - summary.Overhead(former)
-	messages = fit(messages, max(room/int(max(job.GetAttempt(), 1)), leastRequest))
+	messages = fit(messages, max(room/int(min(max(job.GetAttempt(), 1), mostParts)), leastRequest))
 	request := summary.Request(cmp.Or(content.Text(o.snap.GetGoal()), o.snap.GetGoalPreview()), former, messages)
 	request.Model = compaction.Summarizer(o.snap)
 	return request, nil

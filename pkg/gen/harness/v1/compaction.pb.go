@@ -342,7 +342,8 @@ type CompactionPlan struct {
 	LastPassTurn uint32 `protobuf:"varint,6,opt,name=last_pass_turn,json=lastPassTurn,proto3" json:"last_pass_turn,omitempty"`
 	// A summary that is there and that the view does not show yet; unset: none.
 	Ready *SummaryRef `protobuf:"bytes,7,opt,name=ready,proto3" json:"ready,omitempty"`
-	// The newest job that gave no summary, if no later one did; unset: none.
+	// The newest job of the segment that gave no summary, if no later one did; unset: none. If it is
+	// abandoned, the run has waited in vain, and waits for none until one is there.
 	Failed *SummaryJob `protobuf:"bytes,8,opt,name=failed,proto3" json:"failed,omitempty"`
 	// Messages that are cleared.
 	Cleared uint32 `protobuf:"varint,9,opt,name=cleared,proto3" json:"cleared,omitempty"`
@@ -572,7 +573,7 @@ type SummaryJob struct {
 	ThroughMessage uint64 `protobuf:"varint,3,opt,name=through_message,json=throughMessage,proto3" json:"through_message,omitempty"`
 	// Turns that had ended when it was requested.
 	Turn uint32 `protobuf:"varint,4,opt,name=turn,proto3" json:"turn,omitempty"`
-	// Which request for a summary since the last one that succeeded, from 1 to 3.
+	// Which request for a summary in the segment since the last one that succeeded, from 1.
 	Attempt uint32 `protobuf:"varint,5,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// Since when the run waits for it; unset: it does not.
 	WaitingSince *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=waiting_since,json=waitingSince,proto3" json:"waiting_since,omitempty"`

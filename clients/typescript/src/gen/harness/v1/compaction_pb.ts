@@ -129,7 +129,8 @@ export type CompactionPlan = Message<"harness.v1.CompactionPlan"> & {
   ready?: SummaryRef | undefined;
 
   /**
-   * The newest job that gave no summary, if no later one did; unset: none.
+   * The newest job of the segment that gave no summary, if no later one did; unset: none. If it is
+   * abandoned, the run has waited in vain, and waits for none until one is there.
    *
    * @generated from field: harness.v1.SummaryJob failed = 8;
    */
@@ -262,7 +263,7 @@ export type SummaryJob = Message<"harness.v1.SummaryJob"> & {
   turn: number;
 
   /**
-   * Which request for a summary since the last one that succeeded, from 1 to 3.
+   * Which request for a summary in the segment since the last one that succeeded, from 1.
    *
    * @generated from field: uint32 attempt = 5;
    */

@@ -236,7 +236,9 @@ class CompactionPlan(_message.Message):
 
     @_builtins.property
     def failed(self) -> Global___SummaryJob:
-        """The newest job that gave no summary, if no later one did; unset: none."""
+        """The newest job of the segment that gave no summary, if no later one did; unset: none. If it is
+        abandoned, the run has waited in vain, and waits for none until one is there.
+        """
 
     def __init__(
         self,
@@ -328,7 +330,7 @@ class SummaryJob(_message.Message):
     turn: _builtins.int
     """Turns that had ended when it was requested."""
     attempt: _builtins.int
-    """Which request for a summary since the last one that succeeded, from 1 to 3."""
+    """Which request for a summary in the segment since the last one that succeeded, from 1."""
     abandoned: _builtins.bool
     """The result will not be shown: only its usage counts."""
     @_builtins.property
