@@ -9,5 +9,5 @@ if [ -z "$packages" ]; then
 fi
 # The longest first.
 packages=$({ grep -E '/bench/(mesh|memory)$' <<<"$packages"; echo "$packages"; } | awk '!n[$0]++')
-# Two at a time: no figure counts here. go test alone runs packages with benchmarks one after the other.
-xargs -n 1 -P 2 go test -short -timeout 20m -run '^$' -bench . -benchtime 1x -benchmem <<<"$packages"
+# Three at a time, as some wait: no figure counts here. go test alone runs packages with benchmarks one after the other.
+xargs -n 1 -P 3 go test -short -timeout 20m -run '^$' -bench . -benchtime 1x -benchmem <<<"$packages"
