@@ -50,6 +50,7 @@ func take(a *access, workspace string, f found, before *gitguard.Snapshot, find 
 	if above := repositoryAbove(workspace); above != "" {
 		f.gits = append(f.gits, above)
 	}
+	c.included()
 	if before != nil {
 		c.again()
 	}
