@@ -104,6 +104,12 @@ type Snapshot struct {
 // IsSample reports whether a file of a hooks folder is a sample, which git never runs.
 func IsSample(name string) bool { return strings.HasSuffix(name, ".sample") }
 
+// IsBare reports whether git takes a folder for a git folder, by the entries that it has: objects and references may
+// be in its common folder.
+func IsBare(has func(name string) bool) bool {
+	return has("HEAD") && (has("objects") && has("refs") || has("commondir"))
+}
+
 // Clone returns a copy that shares the entries' data.
 func (s *Snapshot) Clone() *Snapshot {
 	c := &Snapshot{Workspace: s.Workspace, Partial: s.Partial, Pointers: maps.Clone(s.Pointers), Repositories: make(map[string]*Repository, len(s.Repositories))}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/gitguard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
@@ -43,11 +44,10 @@ func isPartOfRepository(workspace *os.Root, name string) bool {
 	parts := strings.Split(name, "/")
 	folder := "."
 	for _, part := range parts {
-		has := func(entry string) bool {
+		if gitguard.IsBare(func(entry string) bool {
 			_, err := workspace.Lstat(filepath.Join(folder, entry))
 			return err == nil || part == entry
-		}
-		if has("HEAD") && (has("objects") && has("refs") || has("commondir")) {
+		}) {
 			return true
 		}
 		folder = filepath.Join(folder, part)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/gitguard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 )
 
@@ -202,14 +203,16 @@ func (n *node) read(path string, scarce *scarcity) bool {
 		former[child.name] = child
 	}
 	n.folders, n.git, n.places = nil, false, nil
-	parts, head, common := 0, false, false
+	var parts map[string]bool // nil in nearly all folders
 	for _, e := range entries {
 		name := e.Name()
 		switch name {
-		case "HEAD", "objects", "refs":
-			parts++
+		case "HEAD", "objects", "refs", "commondir":
+			if parts == nil {
+				parts = map[string]bool{}
+			}
+			parts[name] = true
 		}
-		head, common = head || name == "HEAD", common || name == "commondir"
 		switch {
 		case strings.EqualFold(name, ".git"):
 			n.git = true
@@ -232,7 +235,7 @@ func (n *node) read(path string, scarce *scarcity) bool {
 			n.folders = append(n.folders, &node{name: name, within: within, guarded: guarded})
 		}
 	}
-	n.isBare = parts == 3 || head && common // objects and refs may be in the common folder
+	n.isBare = gitguard.IsBare(func(name string) bool { return parts[name] })
 	return true
 }
 
