@@ -24,7 +24,7 @@ type Changes func(ctx context.Context, task *Task, keys []string) (changed <-cha
 // A decision can also wait. The step then has no slot of the worker, and nothing is
 // committed. It is decided again, from the start, when Changes reports a change, when
 // the inbox of the run has a new item, at the time that the wait names, and every few
-// seconds in case a report was lost (Config.Poll). The first wait for a list of keys
+// seconds in case a report was lost (Config.Poll). The first wait for a key
 // is followed by a decision immediately, because a change before Changes was called is
 // not reported.
 type Pure struct {

@@ -29,15 +29,20 @@ type watch struct {
 	keys    []string
 	changed <-chan struct{}
 	end     func() // of changed
-	renewed bool   // by the newest call of start
+	renewed int    // times in a row, by start
 }
 
+// maxRenewed bounds the repeats in a row of a decision that always waits for other keys.
+const maxRenewed = 8
+
 // start watches keys. again reports whether something may have changed before: the
-// decision must then be repeated before a wait. It is never true twice in a row, so
-// decisions with different keys wait too.
+// decision must then be repeated before a wait. A watch of more keys is kept, because a
+// change between two watches would be lost. again is true at most maxRenewed times in a row, so
+// decisions that always have different keys wait too.
 func (w *watch) start(ctx context.Context, task *Task, keys []string, changes Changes) (again bool) {
-	if task.delivery == nil || w.leave != nil && slices.Equal(w.keys, keys) {
-		w.renewed = false
+	watched := !slices.ContainsFunc(keys, func(key string) bool { return !slices.Contains(w.keys, key) })
+	if task.delivery == nil || w.leave != nil && watched {
+		w.renewed = 0
 		return false
 	}
 	if w.leave == nil {
@@ -50,8 +55,11 @@ func (w *watch) start(ctx context.Context, task *Task, keys []string, changes Ch
 	if changes != nil {
 		w.changed, w.end = changes(ctx, task, keys)
 	}
-	w.renewed = !w.renewed
-	return w.renewed
+	if w.renewed++; w.renewed <= maxRenewed {
+		return true
+	}
+	w.renewed = 0
+	return false
 }
 
 func (w *watch) stop() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -168,7 +169,7 @@ func TestWaitForOtherKeysIsWatched(t *testing.T) {
 	x := &Pure{
 		ExecutorName: "compaction",
 		Decide: func(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
-			if n++; n == 8 {
+			if n++; n == 25 {
 				return outcomeOf(in), nil
 			}
 			return waitFor(&harnessv1.Wait{Keys: []string{fmt.Sprint(n)}}), nil
@@ -181,12 +182,57 @@ func TestWaitForOtherKeysIsWatched(t *testing.T) {
 		},
 	}
 	loopOf(Config{Log: b.log, Poll: never}, x).handle(t.Context(), d.received())
-	// Decision 1 is repeated, 2 waits, 3 is repeated, and so on.
-	if got := d.calls(); got != "[wait wait wait ack]" {
+	// Decisions 1 to 8 are repeated, 9 waits, 10 to 17 are repeated, and so on.
+	if got := d.calls(); got != "[wait wait ack]" {
 		t.Errorf("the delivery: %s", got)
 	}
-	if got, want := strings.Join(watched, " "), "1 end 2 end 3 end 4 end 5 end 6 end 7 end"; got != want {
-		t.Errorf("watched %s, want %s", got, want)
+	var want []string
+	for i := range 24 {
+		want = append(want, fmt.Sprint(i+1), "end")
+	}
+	if !slices.Equal(watched, want) {
+		t.Errorf("watched %s, want %s", watched, want)
+	}
+}
+
+// TestKeysThatEndTogether checks that a change is found that comes right after a decision
+// with other keys than the decision before has read them: fewer, because one has ended, or others.
+func TestKeysThatEndTogether(t *testing.T) {
+	for name, keys := range map[string][2][]string{"fewer": {{"a", "b"}, {"b"}}, "others": {{"a", "b"}, {"b", "c"}}} {
+		t.Run(name, func(t *testing.T) { keysEndTogether(t, keys) })
+	}
+}
+
+func keysEndTogether(t *testing.T, keys [2][]string) {
+	b := newBed(t)
+	d := &testDelivery{entry: b.step("compaction")}
+	var first chan struct{}
+	n := 0
+	x := &Pure{
+		ExecutorName: "compaction",
+		Decide: func(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
+			switch n++; n {
+			case 1:
+				return waitFor(&harnessv1.Wait{Keys: keys[0]}), nil
+			case 2: // the key that is left ends after this has read it
+				first <- struct{}{}
+				return waitFor(&harnessv1.Wait{Keys: keys[1]}), nil
+			}
+			return outcomeOf(in), nil
+		},
+		Changes: func(context.Context, *Task, []string) (<-chan struct{}, func()) {
+			changed := make(chan struct{}, 1)
+			if first == nil {
+				first = changed
+			}
+			return changed, func() {}
+		},
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	loopOf(Config{Log: b.log, Poll: never}, x).handle(ctx, d.received())
+	cancel()
+	if got := d.calls(); n != 3 || !strings.HasSuffix(got, "ack]") {
+		t.Errorf("%d decisions, the delivery: %s", n, got)
 	}
 }
 
