@@ -1,15 +1,20 @@
 // Package acceptance asks a person before a file counts that a run has changed and that agents are
 // instructed or set up by.
 //
-// What waits is in the data directory, where the tool host records it. Without a terminal nothing is
-// accepted: a file that the command line reads is an error, and the tool host leaves other files out.
+// What waits is in the data directory, where the tool host records it: that of a gateway of this user on this
+// machine, or that of the command. A file that the command line reads is registered there, so that it is compared
+// from then on, whatever its name is. Without a terminal nothing is accepted: a file that the command line reads
+// is an error, and the tool host leaves other files out. A signal at a question ends it.
 package acceptance
 
 import (
 	"bufio"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +22,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/console"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/target"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/trust"
@@ -27,19 +33,44 @@ type Person struct {
 	console *console.Console
 	store   *trust.Store
 	in      *bufio.Reader
+	// words are the flags with which harness trust finds the records.
+	words string
+	// interrupted is set once a signal has ended a question.
+	interrupted bool
 }
 
 // At returns the person at a console. data is the data directory; empty: that of the user. Without one,
 // where HOME is not set, nothing waits.
 func At(a *console.Console, data string) *Person {
 	p := &Person{console: a, in: bufio.NewReader(a.In)}
-	if data == "" {
-		data, _ = backend.DefaultData(a.Env)
+	own, _ := backend.DefaultData(a.Env)
+	data = cmp.Or(data, own)
+	if data != own {
+		p.words = " --data " + target.Quote(data)
 	}
 	if data != "" {
 		p.store = trust.Open(filepath.Join(data, "tools"))
 	}
 	return p
+}
+
+// Of returns the person at a console whose command works with a target.
+func Of(a *console.Console, t *target.Target) *Person {
+	if t.Server != "" {
+		return At(a, backend.DataOf(a.Env, t.Server))
+	}
+	return At(a, t.Data)
+}
+
+// Words returns the flags with which harness trust finds the records: a blank and --data, or nothing.
+func (p *Person) Words() string { return p.words }
+
+// Err is the error of a command after an error of Read: that a signal has ended a question.
+func (p *Person) Err(err error) error {
+	if p.interrupted {
+		return console.ErrSignal
+	}
+	return err
 }
 
 // Read reads a file that the person names. It is an error if a run has changed the file and the person
@@ -55,16 +86,32 @@ func (p *Person) Read(path string) ([]byte, error) {
 	}
 	now := trust.Of(data)
 	known, waits := p.store.Unaccepted(absolute, now.Digest)
-	if !waits {
-		return data, nil
-	}
-	if p.console.Interactive() {
+	switch {
+	case !waits:
+	case p.console.Interactive():
 		if err := p.ask(absolute, known, now); err != nil {
 			return nil, err
 		}
-		return data, nil
+	default:
+		return nil, fmt.Errorf("%s: a run has changed it, and no person has accepted that: look at it with harness trust%s, and accept it with harness trust%s %s", path, p.words, p.words, path)
 	}
-	return nil, fmt.Errorf("%s: a run has changed it, and no person has accepted that: look at it with harness trust, and accept it with harness trust %s", path, path)
+	p.register(absolute, now)
+	return data, nil
+}
+
+// register has a file compared from now on. One that is no file, such as standard input, is not.
+func (p *Person) register(path string, now trust.Version) {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return
+	}
+	err = p.store.Name(path, now)
+	if target, linkErr := filepath.EvalSymlinks(path); linkErr == nil && target != path {
+		err = errors.Join(err, p.store.Name(target, now))
+	}
+	if err != nil {
+		p.console.Log.Warn("a file is not registered: what runs change in it counts unasked", "path", path, "error", err)
+	}
 }
 
 // errRefused: the person does not accept a file.
@@ -72,13 +119,18 @@ var errRefused = errors.New("not accepted")
 
 // ask shows the difference of a file, and accepts it if the person does.
 func (p *Person) ask(path string, known, now trust.Version) error {
-	p.show(p.console.Err, path, known, now)
-	_, _ = fmt.Fprint(p.console.Err, "Accept it? [y/N] ")
-	line, err := p.in.ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
+	if p.interrupted {
+		return console.ErrSignal
 	}
-	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+	p.show(p.console.Err, path, known, now)
+	yes, err := p.console.Confirm(context.Background(), p.in, "Accept it?")
+	switch {
+	case errors.Is(err, console.ErrSignal):
+		p.interrupted = true
+		return err
+	case err != nil:
+		return err
+	case !yes:
 		return fmt.Errorf("%s: a run has changed it: %w", name(path), errRefused)
 	}
 	return p.accept(path, now)
@@ -119,7 +171,7 @@ func (p *Person) BeforeRun(workspace string) error {
 			continue
 		}
 		if !p.console.Interactive() {
-			p.console.Report("%s is left out: a run has changed it, and no person has accepted that: harness trust %s", name(r.Path), name(r.Path))
+			p.console.Report("%s is left out: a run has changed it, and no person has accepted that: harness trust%s %s", name(r.Path), p.words, name(r.Path))
 			continue
 		}
 		if err := p.ask(r.Path, r.Former, trust.Read(r.Path)); err != nil && !errors.Is(err, errRefused) {
@@ -170,11 +222,21 @@ func (p *Person) Waiting(path string, all bool) (left int, err error) {
 		return 0, errors.New("--data: HOME is not set: name a directory")
 	}
 	target, err := filepath.EvalSymlinks(path)
+	var failed *fs.PathError
+	if errors.As(err, &failed) {
+		return 0, fmt.Errorf("%s cannot be read: %w", name(path), failed.Err)
+	}
 	if err != nil {
 		return 0, err
 	}
+	if path, err = filepath.Abs(path); err != nil {
+		return 0, err
+	}
+	if info, err := os.Stat(target); err == nil && info.Mode().IsRegular() {
+		p.store.Unaccepted(path, trust.Read(path).Digest) // records one of any name
+	}
 	waiting := p.store.Waiting(target)
-	if path, err = filepath.Abs(path); err == nil && path != target {
+	if path != target {
 		waiting = append(waiting, p.store.Waiting(path)...)
 	}
 	for _, r := range waiting {

@@ -2,8 +2,12 @@ package acceptance_test
 
 import (
 	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +21,7 @@ func TestFileThatARunChangedIsRefusedUnattended(t *testing.T) {
 	t.Parallel()
 	data, dir := t.TempDir(), t.TempDir()
 	var out, errs bytes.Buffer
-	a := &console.Console{Process: console.Process{In: strings.NewReader(""), Out: &out, Err: &errs}, Env: func(string) string { return "" }}
+	a := &console.Console{Process: console.Process{In: strings.NewReader(""), Out: &out, Err: &errs}, Env: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler)}
 	write := func(name, text string) string {
 		t.Helper()
 		path := filepath.Join(dir, name)
@@ -76,4 +80,61 @@ func TestFileThatARunChangedIsRefusedUnattended(t *testing.T) {
 	read(link, "name: evil\u202e\n")
 	write("agent.yaml", "name: evil again\n")
 	read(agent, "")
+}
+
+// TestFilesThatAreReadAreRegistered, in the data directory, by each path that leads to them.
+func TestFilesThatAreReadAreRegistered(t *testing.T) {
+	t.Parallel()
+	data, dir := t.TempDir(), t.TempDir()
+	a := &console.Console{Process: console.Process{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, Env: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler)}
+	hooks, link := filepath.Join(dir, "checks.txt"), filepath.Join(dir, "link.txt")
+	if err := os.WriteFile(hooks, []byte("before\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("checks.txt", link); err != nil {
+		t.Fatal(err)
+	}
+	person, store := acceptance.At(a, data), trust.Open(filepath.Join(data, "tools"))
+	if _, err := person.Read(link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := person.Read("/dev/null"); err != nil {
+		t.Fatal(err)
+	}
+	if got := store.NamedIn("/"); len(got) != 2 || len(store.NamedIn(dir)) != 2 {
+		t.Errorf("registered: %v", got)
+	}
+
+	// One that a run has changed since is refused, and the error says where its record is.
+	if err := store.Changed(hooks, trust.Read(hooks)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(hooks, []byte("evil\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{hooks, link} {
+		if _, err := person.Read(path); err == nil || !strings.Contains(err.Error(), "harness trust --data "+data+" "+path) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if v, ok := store.Named(hooks); !ok || string(v.Text) != "before\n" {
+		t.Errorf("what waits is registered: %v", v)
+	}
+	if _, err := person.Waiting(filepath.Join(dir, "nowhere"), true); err == nil || !strings.Contains(err.Error(), "nowhere cannot be read: no such file") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestRegisteredFilesAreBounded: those that were read longest ago go first.
+func TestRegisteredFilesAreBounded(t *testing.T) {
+	t.Parallel()
+	store := trust.Open(t.TempDir())
+	for i := range 260 {
+		if err := store.Name(fmt.Sprintf("/w/%d", i), trust.Of([]byte("x"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := store.NamedIn("/w"); len(got) > 256 || !slices.Contains(got, "259") {
+		t.Errorf("%d names: %v", len(got), got)
+	}
 }

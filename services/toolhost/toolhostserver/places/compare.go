@@ -65,6 +65,10 @@ func (p *Places) compare(w *workspace, found guard.Places, accepted ...string) {
 	for name := range w.before {
 		names[name] = true
 	}
+	w.register(p.store.NamedIn(w.dir))
+	for name := range w.named {
+		names[name] = true
+	}
 	for _, path := range accepted {
 		if name, within := disk.Within(w.dir, path); within {
 			names[name] = true
@@ -94,6 +98,7 @@ func (p *Places) compare(w *workspace, found guard.Places, accepted ...string) {
 	}
 	w.fresh, w.before = false, nil
 	p.markPartial(w)
+	delete(p.died, w.dir)
 	if w.dirty && len(w.open) > 0 {
 		p.mark(w)
 	}
@@ -140,15 +145,40 @@ func (w *workspace) sure(until time.Time) bool {
 // see compares one place.
 func (p *Places) see(w *workspace, name string) {
 	p.update(w, name, false)
-	if w.dirty {
+	if w.dirty && !w.fresh {
 		p.mark(w)
 	}
 }
 
-// update reads a place if it may have changed, and keeps its state. accepted reports that a person or a
-// rule has allowed the change.
+// register adds files that a person has named to those that are compared.
+func (w *workspace) register(found []string) {
+	for _, name := range found {
+		if _, ok := w.named[name]; !ok {
+			w.named[name] = false
+		}
+	}
+}
+
+// former returns the known state of a place. For a file that is compared for the first time because a person
+// has named it, that is the content that was read then.
+func (p *Places) former(w *workspace, name string) (e entry, known bool) {
+	e, known = w.known[name]
+	if compared, registered := w.named[name]; registered && !compared {
+		w.named[name] = true
+		if v, ok := p.store.Named(w.absolute(name)); ok && !known {
+			if trust.Read(w.absolute(name)).Digest == v.Digest {
+				v = read(w.dir, name) // as it is compared, such as a link that leads out
+			}
+			return entry{version: v}, false
+		}
+	}
+	return e, known
+}
+
+// update reads a place if it may have changed, and keeps its state. accepted reports that a person
+// has approved the change.
 func (p *Places) update(w *workspace, name string, accepted bool) {
-	former, known := w.known[name]
+	former, known := p.former(w, name)
 	id := identify(w.absolute(name))
 	if known && former.sure && former.seen == id {
 		return
@@ -163,9 +193,12 @@ func (p *Places) update(w *workspace, name string, accepted bool) {
 	}
 	before, died := former.version, false
 	if w.fresh && w.before != nil {
-		before, died = w.before[name], true
+		died = true
+		if v, compared := w.before[name]; compared || !former.version.Exists() {
+			before = v
+		}
 	}
-	c := change{name: name, before: before, after: now.version}
+	c := change{name: name, before: before, after: now.version, instructs: w.instructs(name)}
 	if c.none() {
 		return
 	}
@@ -190,10 +223,10 @@ func (p *Places) update(w *workspace, name string, accepted bool) {
 	}
 }
 
-// record stores a change of a file that agents read. One that was allowed counts as accepted, unless the
+// record stores a change of a file that agents read. One that was approved counts as accepted, unless the
 // content before it waits: the person has not been shown that.
 func (p *Places) record(path string, c change, accepted bool) error {
-	if !sandbox.PlaceOf(c.name).Instructs() || c.before.Digest == c.after.Digest {
+	if !c.instructs || c.before.Digest == c.after.Digest {
 		return nil
 	}
 	if !accepted {

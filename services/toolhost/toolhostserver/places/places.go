@@ -3,8 +3,8 @@
 // keeps a command from changing them, because git replaces such files when it checks out a branch. Instead
 //
 //   - each change of a call is named in its result, and
-//   - a file that agents read, and that a run has changed, counts only after a person has accepted it
-//     (package trust), or
+//   - a file that agents read, or that a person has named, and that a run has changed, counts only after a
+//     person has accepted it (package trust), or
 //   - if the run demands it, the files are put back, apart from those that are only named.
 //
 // A place is read only if its inode, size or the time of its last change, which no program can set,
@@ -20,7 +20,7 @@
 // Changes while nothing of a run is alive in a workspace are the user's. All others are those of the runs
 // that work there: of two calls at the same time each names what changed during it. Changes of the
 // user meanwhile count as those of the runs. If the host dies during a call, the next host
-// compares at its first call in the workspace; until then package trust does for each reader.
+// compares each file that it reads, and all of them at its first call in the workspace.
 package places
 
 import (
@@ -53,11 +53,17 @@ type Places struct {
 	mu         sync.Mutex
 	workspaces map[string]*workspace
 	used       []string // keys of workspaces, the last one used last
+	// died are the workspaces in which a host has died, until they are compared.
+	died map[string]bool
 }
 
 // New returns the Places of a host with its store.
 func New(store *trust.Store, log *slog.Logger) *Places {
-	return &Places{store: store, log: log, settled: settled, workspaces: map[string]*workspace{}}
+	p := &Places{store: store, log: log, settled: settled, workspaces: map[string]*workspace{}, died: map[string]bool{}}
+	for _, dir := range store.Died() {
+		p.died[dir] = true
+	}
+	return p
 }
 
 // Watch is one call, or one process, of a run in a workspace and the other folders in which it may
@@ -109,6 +115,7 @@ func (p *Places) startAt(watch *Watch, found guard.Places) *Watch {
 	w.open = append(w.open, watch)
 	if len(w.open) == 1 {
 		p.mark(w)
+		p.logPeriod(w, w.periods.Begin(time.Now()))
 	}
 	return watch
 }
@@ -132,8 +139,8 @@ func (w *Watch) End(g *guard.Watch, restore bool, changed []string) Report {
 	return report
 }
 
-// Finish is End of one folder with the places that were found, and the absolute paths that a person or a rule has
-// allowed.
+// Finish is End of one folder with the places that were found, and the absolute paths that the call has
+// written as a person has approved.
 func (w *Watch) Finish(found guard.Places, accepted []string, restore bool) Report {
 	p := w.places
 	p.mu.Lock()
@@ -147,6 +154,7 @@ func (w *Watch) Finish(found guard.Places, accepted []string, restore bool) Repo
 	report := w.report(restore)
 	if len(w.workspace.open) == 0 && w.workspace.file != nil {
 		w.workspace.file.Mark(false)
+		p.logPeriod(w.workspace, w.workspace.periods.End(time.Now()))
 	}
 	p.forget()
 	return report
@@ -203,12 +211,23 @@ func (w *Watch) see(c change) {
 func (p *Places) Waits(path, digest string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	for dir := range p.died {
+		if _, within := disk.Within(dir, path); within {
+			p.workspace(dir)
+		}
+	}
 	for _, w := range p.workspaces {
-		if name, within := disk.Within(w.dir, path); within && len(w.open) > 0 && sandbox.PlaceOf(name).Instructs() {
+		if name, within := disk.Within(w.dir, path); within && (len(w.open) > 0 || w.fresh && w.before != nil) && w.instructs(name) {
 			p.see(w, name)
 		}
 	}
 	return p.store.Waits(path, digest)
+}
+
+// Named reports whether a person has named a file by which agents are set up.
+func (p *Places) Named(path string) bool {
+	_, named := p.store.Named(path)
+	return named
 }
 
 // Inherit gives the files of a copy of a workspace the records of the workspace.
@@ -216,12 +235,14 @@ func (p *Places) Inherit(workspace, to string) error { return p.store.Inherit(wo
 
 // workspace is the known state of the places of a workspace.
 type workspace struct {
-	dir    string
-	known  map[string]entry // by path within it
-	file   *trust.Baseline
-	before map[string]trust.Version // of a call during which a host has died; nil for none
-	fresh  bool                     // nothing was compared yet
-	dirty  bool                     // known differs from the file
+	dir     string
+	known   map[string]entry // by path within it
+	named   map[string]bool  // files that a person has named, and whether they were compared
+	file    *trust.Baseline
+	periods *trust.Periods
+	before  map[string]trust.Version // of a call during which a host has died; nil for none
+	fresh   bool                     // nothing was compared yet
+	dirty   bool                     // known differs from the file
 	// partial reports that there are, or may be, more places than are known; former is what was known
 	// when that was stored, nil if it was not.
 	partial bool
@@ -234,7 +255,7 @@ func (p *Places) workspace(dir string) *workspace {
 	p.used = append(slices.DeleteFunc(p.used, func(d string) bool { return d == dir }), dir)
 	w := p.workspaces[dir]
 	if w == nil {
-		w = &workspace{dir: dir, known: map[string]entry{}, fresh: true, dirty: true}
+		w = &workspace{dir: dir, known: map[string]entry{}, named: map[string]bool{}, periods: p.store.Periods(dir), fresh: true, dirty: true}
 		w.file, w.before = p.store.Baseline(dir)
 		w.former = p.store.Partial(dir)
 		p.workspaces[dir] = w
@@ -250,6 +271,7 @@ func (p *Places) forget() {
 			continue
 		}
 		p.workspaces[p.used[i]].file.Close()
+		p.workspaces[p.used[i]].periods.Close()
 		delete(p.workspaces, p.used[i])
 		p.used = slices.Delete(p.used, i, i+1)
 	}
@@ -267,6 +289,19 @@ func (p *Places) mark(w *workspace) {
 	w.dirty = false
 }
 
+func (p *Places) logPeriod(w *workspace, err error) {
+	if err != nil {
+		p.log.Error("the time of a call cannot be stored: files that it changes count when they are named for the first time", "workspace", w.dir, "error", err)
+	}
+}
+
+// instructs reports whether agents are instructed or set up by a file: by its name, or because a person has
+// named it.
+func (w *workspace) instructs(name string) bool {
+	_, named := w.named[name]
+	return named || sandbox.PlaceOf(name).Instructs()
+}
+
 // versions returns the places that exist.
 func (w *workspace) versions() map[string]trust.Version {
 	all := make(map[string]trust.Version, len(w.known))
@@ -282,6 +317,7 @@ func (w *workspace) versions() map[string]trust.Version {
 type change struct {
 	name, dir     string
 	before, after trust.Version
+	instructs     bool
 }
 
 // none reports whether nothing has changed.

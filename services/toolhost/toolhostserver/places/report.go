@@ -83,7 +83,7 @@ func has(changes []change, c change) bool {
 
 func instruct(changes []change) bool {
 	for _, c := range changes {
-		if c.after.Exists() && sandbox.PlaceOf(c.name).Instructs() {
+		if c.after.Exists() && c.instructs {
 			return true
 		}
 	}

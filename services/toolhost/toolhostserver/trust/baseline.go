@@ -2,8 +2,10 @@ package trust
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
@@ -104,21 +106,64 @@ func (s *Store) running() []*state {
 	entries, _ := os.ReadDir(s.watched)
 	var states []*state
 	for _, e := range entries {
-		if data, err := os.ReadFile(filepath.Join(s.watched, e.Name())); err == nil {
-			if st := runningState(data); st != nil {
-				states = append(states, st)
-			}
+		if st := readRunning(filepath.Join(s.watched, e.Name())); st != nil {
+			states = append(states, st)
 		}
 	}
 	return states
+}
+
+// readRunning returns the state in a file, of which it reads one byte unless a command runs; nil then.
+func readRunning(path string) *state {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }()
+	var first [1]byte
+	if _, err := f.ReadAt(first[:], 0); err != nil || first[0] != running {
+		return nil
+	}
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return nil
+	}
+	return runningState(data)
+}
+
+// Died returns the workspaces in which commands run, for a host that has started none: those of a host that has
+// died. What it left there has changed until now at the latest.
+func (s *Store) Died() []string {
+	var died []string
+	for _, st := range s.running() {
+		died = append(died, st.Workspace)
+		p := s.Periods(st.Workspace)
+		_ = p.open(time.Now()) // without it what has changed since then waits too
+		p.Close()
+	}
+	return died
 }
 
 // changing reports whether a command that runs has changed a file that agents read. before is
 // what it was.
 func (s *Store) changing(path, digest string) (before Version, changed bool) {
 	for _, st := range s.running() {
-		if name, within := disk.Within(st.Workspace, path); within && instructs(name) && st.Places[name].Digest != digest {
-			return st.Places[name], true
+		name, within := disk.Within(st.Workspace, path)
+		if !within {
+			continue
+		}
+		known, compared := st.Places[name]
+		v, registered := s.Named(path)
+		switch {
+		case registered && v.Digest == digest: // also for a link that leads out of the workspace
+			continue
+		case registered && !compared:
+			known = v
+		case !registered && !instructs(name):
+			continue
+		}
+		if known.Digest != digest {
+			return known, true
 		}
 	}
 	return Version{}, false
@@ -131,7 +176,7 @@ func (s *Store) changed(folder string) []*Record {
 	for _, st := range s.running() {
 		for name, before := range st.Places {
 			path := filepath.Join(st.Workspace, name)
-			if _, within := disk.Within(folder, path); !within || !instructs(name) {
+			if _, within := disk.Within(folder, path); !within || !instructs(name) && s.namedAt(path) == nil {
 				continue
 			}
 			if now := Read(path); now.Exists() && now.Digest != before.Digest && s.read(path) == nil {

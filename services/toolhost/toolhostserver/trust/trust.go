@@ -5,6 +5,9 @@
 // These promises hold, also over restarts and for several processes at the same time:
 //
 //   - A file that no run has changed has no record, and counts.
+//   - A file that a person has named is registered, and compared from then on, whatever its name is. One
+//     that is named for the first time waits if its last change was made while something of a run was alive in
+//     a workspace that has it, by the time that no program can set.
 //   - A file with a record counts while its content is one that was there before the first change of a
 //     run, or one that a person has accepted. Every other content waits, also one that a
 //     person wrote: the lines of the person cannot be distinguished from those that a run left.
@@ -37,15 +40,17 @@ const maxAccepted = 32
 
 // Store is the folder of the records of a user. Many goroutines and processes may use it.
 type Store struct {
-	records, watched, partial string
+	records, watched, partial, named, periods string
 
+	names names
 	// mu is locked while a record is changed.
 	mu sync.Mutex
 }
 
 // Open returns the store in the folder of a tool host. It makes nothing.
 func Open(dir string) *Store {
-	return &Store{records: filepath.Join(dir, "trust", "changed"), watched: filepath.Join(dir, "trust", "watched"), partial: filepath.Join(dir, "trust", "partial")}
+	in := func(name string) string { return filepath.Join(dir, "trust", name) }
+	return &Store{records: in("changed"), watched: in("watched"), partial: in("partial"), named: in("named"), periods: in("periods")}
 }
 
 // Record is a file that a run has changed.
@@ -120,7 +125,7 @@ func (s *Store) Accept(path string, v Version) error {
 	return s.write(r)
 }
 
-// Allowed is Accept for a change that a person or a rule has allowed. Nothing is stored for a file that
+// Allowed is Accept for a change that a person has approved. Nothing is stored for a file that
 // no run has changed before.
 func (s *Store) Allowed(path string, v Version) error {
 	if s.read(path) == nil {
@@ -146,8 +151,10 @@ func (s *Store) waitsAt(path, digest string) bool {
 	return s.unknown(path)
 }
 
-// Unaccepted is Waits for a process that is no tool host: what a command that still runs has
-// changed waits too. known is the content that a person can compare with.
+// Unaccepted is Waits for a process that is no tool host, about a file that its person names: what a command
+// that still runs has changed waits too, and so does a file of any name that is not registered and
+// whose last change was made while something of a run was alive there. known is the content that a person
+// can compare with.
 func (s *Store) Unaccepted(path, digest string) (known Version, waits bool) {
 	paths := []string{path}
 	if target, err := filepath.EvalSymlinks(path); err == nil && target != path {
@@ -165,6 +172,13 @@ func (s *Store) Unaccepted(path, digest string) (known Version, waits bool) {
 		if s.unknown(at) {
 			return Version{}, true
 		}
+	}
+	if s.read(path) == nil && s.namedAt(path) == nil && s.touched(path) {
+		known = Version{Digest: "not known"}
+		if err := s.Changed(path, known); err != nil {
+			return Version{}, true
+		}
+		return known, true
 	}
 	return Version{}, false
 }

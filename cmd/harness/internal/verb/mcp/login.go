@@ -39,7 +39,7 @@ type signInFlags struct {
 // subject returns the server that the flags name.
 func (c *signInFlags) subject(a *console.Console) (*harnessv1.SignInSubject, error) {
 	flags := &runspec.Flags{Agent: c.Agent, MCP: c.MCP}
-	flags.ReadWith(acceptance.At(a, c.Data).Read)
+	flags.ReadWith(acceptance.Of(a, &c.Target).Read)
 	file, err := flags.Files(c.Server == "")
 	if err != nil {
 		return nil, err

@@ -103,18 +103,18 @@ func (c *Cmd) Run(ctx context.Context, a *console.Console) (int, error) {
 			return exit.Error, err
 		}
 	}
-	person := acceptance.At(a, c.Data)
+	person := acceptance.Of(a, &c.Target)
 	c.ReadWith(person.Read)
 	spec, file, err := c.Spec(ctx, a, goal, c.Server == "")
 	if err != nil {
-		return console.Before(err)
+		return console.Before(person.Err(err))
 	}
 	if c.Server == "" {
 		if err := c.reach(ctx, a, file); err != nil {
 			return console.Before(err)
 		}
 		if err := person.BeforeRun(spec.GetWorkspace()); err != nil {
-			return exit.Error, err
+			return console.Before(err)
 		}
 		runspec.WarnChecks(a, spec.GetContract(), spec.GetWorkspace())
 	}

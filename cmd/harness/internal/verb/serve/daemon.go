@@ -115,7 +115,7 @@ func (c *daemonStopCmd) Run(ctx context.Context, a *console.Console) (int, error
 		return exit.Error, err
 	}
 	if len(now.GetWorking()) > 0 && !c.Now {
-		if err := confirmStop(a, now.GetWorking()); err != nil {
+		if err := confirmStop(ctx, a, now.GetWorking()); err != nil {
 			return exit.Error, err
 		}
 	}
@@ -130,16 +130,16 @@ func (c *daemonStopCmd) Run(ctx context.Context, a *console.Console) (int, error
 }
 
 // confirmStop asks whether the process is to end although runs work.
-func confirmStop(a *console.Console, working []*harnessv1.LocalRun) error {
+func confirmStop(ctx context.Context, a *console.Console, working []*harnessv1.LocalRun) error {
 	if !console.IsTerminal(a.In) || !console.IsTerminal(a.Err) {
 		return fmt.Errorf("the background process works on %s: wait for them, or interrupt them with harness daemon stop --now", namesOf(working))
 	}
-	_, _ = fmt.Fprintf(a.Err, "%s at work; what a run does gets %s to end, and harness resume continues the run.\nStop? [y/N] ", console.OneLine(namesOf(working)), daemon.DrainTime)
-	line, err := bufio.NewReader(a.In).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
+	question := fmt.Sprintf("%s at work; what a run does gets %s to end, and harness resume continues the run.\nStop?", console.OneLine(namesOf(working)), daemon.DrainTime)
+	yes, err := a.Confirm(ctx, bufio.NewReader(a.In), question)
+	if err != nil {
 		return err
 	}
-	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+	if !yes {
 		return errors.New("not stopped")
 	}
 	return nil

@@ -3,6 +3,7 @@ package trust
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/acceptance"
@@ -27,15 +28,25 @@ func (c *Cmd) Run(_ context.Context, a *console.Console) (int, error) {
 	if path == "" {
 		path = "."
 	}
-	left, err := acceptance.At(a, c.Data).Waiting(path, c.Path != "")
-	if err != nil {
+	person := acceptance.At(a, c.Data)
+	left, err := person.Waiting(path, c.Path != "")
+	switch {
+	case errors.Is(err, console.ErrSignal):
+		return exit.Error, errors.New("interrupted; the files that you have not answered for still wait")
+	case err != nil:
 		return exit.Error, err
-	}
-	if left > 0 {
-		if a.Interactive() {
-			return exit.Error, fmt.Errorf("%d of the files still wait", left)
-		}
-		return exit.Error, fmt.Errorf("%d files wait: name what you accept, such as harness trust AGENTS.md", left)
+	case left > 0 && a.Interactive():
+		return exit.Error, fmt.Errorf("%s", waiting(left, "still "))
+	case left > 0:
+		return exit.Error, fmt.Errorf("%s: name what you accept, such as harness trust%s AGENTS.md", waiting(left, ""), person.Words())
 	}
 	return exit.Done, nil
+}
+
+// waiting returns how many files wait.
+func waiting(n int, still string) string {
+	if n == 1 {
+		return "1 file " + still + "waits"
+	}
+	return fmt.Sprintf("%d files %swait", n, still)
 }
