@@ -27,6 +27,9 @@ type Place struct {
 	Named bool
 }
 
+// OfGit reports whether git runs programs by it.
+func (p Place) OfGit() bool { return p.What == placeGit }
+
 // Instructs reports whether agents are instructed or set up by it.
 func (p Place) Instructs() bool { return p.What == placeAgent || p.What == placeInstructions }
 

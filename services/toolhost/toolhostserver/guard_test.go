@@ -61,7 +61,7 @@ func TestFileToolsWriteGuardedPlacesOnlyIfAllowed(t *testing.T) {
 			}
 			content := fmt.Sprintf("[core]\n\tfsmonitor = ./evil\n# %s %t\n", c.path, allowed)
 			req := h.request(tools.WriteFile, "", map[string]any{"path": c.path, "content": content})
-			req.Guarded = allowed
+			req.Guarded, req.Approved = allowed, allowed
 			resp := h.execute(req)
 			path := c.path
 			if !filepath.IsAbs(path) {

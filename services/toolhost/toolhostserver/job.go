@@ -148,7 +148,7 @@ func (s *Server) runTool(ctx context.Context, t tools.Tool, req *harnessv1.Execu
 			r = tools.Failed("The tool failed for a reason that lies with the tool host.")
 		}
 	}()
-	w, err := s.files.OpenForCall(req.GetWorkspace(), watch, req.GetGuarded())
+	w, err := s.files.OpenForCall(req.GetWorkspace(), watch, files.Right{Guarded: req.GetGuarded(), Approved: req.GetApproved()})
 	if err != nil {
 		return tools.Failed(fmt.Sprintf("The workspace cannot be used: %s.", disk.Reason(err)))
 	}

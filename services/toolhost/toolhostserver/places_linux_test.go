@@ -160,15 +160,15 @@ func TestWhatARunChangedCountsOnceAccepted(t *testing.T) {
 	expect(t, next.call("skill", map[string]any{"name": "kind", "path": "more.md"}), done, true, "harness trust")
 }
 
-// TestAWriteThatWasAllowedIsAccepted, unless the file had a content that waits.
-func TestAWriteThatWasAllowedIsAccepted(t *testing.T) {
+// TestAWriteThatAPersonApprovedIsAccepted, unless the file had a content that waits.
+func TestAWriteThatAPersonApprovedIsAccepted(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, Config{})
 	h.project()
 	write := func(content string) {
 		t.Helper()
 		req := h.request(tools.WriteFile, "", map[string]any{"path": "AGENTS.md", "content": content})
-		req.Guarded = true
+		req.Guarded, req.Approved = true, true
 		expect(t, h.execute(req), done, false)
 	}
 	write("approved\n")
@@ -184,6 +184,63 @@ func TestAWriteThatWasAllowedIsAccepted(t *testing.T) {
 	// A file tool that writes where a link leads.
 	expect(t, h.call(tools.WriteFile, map[string]any{"path": "docs/rules.md", "content": "evil"}), done, false, "Changed, and kept: CLAUDE.md.")
 	h.checkInstructions()
+}
+
+// TestAWriteThatNoPersonApprovedIsNamedAndWaits: one that a rule has allowed is compared as after a command.
+func TestAWriteThatNoPersonApprovedIsNamedAndWaits(t *testing.T) {
+	gitUser(t)
+	h := newHost(t, Config{})
+	h.project()
+	h.write("ci/checks.txt", "before\n")
+	h.name("ci/checks.txt")
+	trapped(t, h.dir, "git add .; git commit -qm project")
+	write := func(path, content string, approved bool) *harnessv1.ExecuteToolResponse {
+		t.Helper()
+		req := h.request(tools.WriteFile, "", map[string]any{"path": path, "content": content})
+		req.Guarded, req.Approved = sandbox.Guarded(path) != "", approved
+		resp := h.execute(req)
+		expect(t, resp, done, false)
+		return resp
+	}
+	kept := "Changed, and kept: "
+	expect(t, write("AGENTS.md", "evil\n", false), done, false, kept+"AGENTS.md.", "harness trust")
+	h.checkInstructions("CLAUDE.md", "rules\n")
+	h.checkCounts(false, "AGENTS.md")
+	if resp := write("agent.yaml", "name: evil\n", false); resp.GetGuarded() == "" || !strings.Contains(resp.GetGuarded(), kept+"agent.yaml.") {
+		t.Errorf("got %v", resp)
+	}
+	h.checkCounts(false, "agent.yaml")
+	expect(t, write(".envrc", "./evil\n", false), done, false, kept+".envrc.")
+	expect(t, write("ci/checks.txt", "evil\n", false), done, false, kept+"ci/checks.txt.")
+	h.checkCounts(false, "ci/checks.txt")
+	if resp := write("a.txt", "evil\n", false); resp.GetGuarded() != "" {
+		t.Errorf("got %v", resp)
+	}
+
+	// What git runs programs by is refused.
+	for _, name := range []string{".git/config", ".git/hooks/post-commit", "sub/.git/config"} {
+		req := h.request(tools.WriteFile, "", map[string]any{"path": name, "content": "#!/bin/sh\n./evil\n"})
+		req.Guarded = true
+		expect(t, h.execute(req), done, true, "no person has approved")
+	}
+	if shell(t, h.dir, "git status; git commit -q --allow-empty -m m") {
+		t.Error("what no person has approved runs")
+	}
+
+	// What a person approves counts, and stays.
+	next := newHost(t, Config{})
+	next.project()
+	next.write("ci/checks.txt", "before\n")
+	next.name("ci/checks.txt")
+	trapped(t, next.dir, "git add .; git commit -qm project")
+	h = next
+	for _, path := range []string{"AGENTS.md", "agent.yaml", ".git/hooks/post-commit", "ci/checks.txt"} {
+		if resp := write(path, "approved\n", true); strings.Contains(resp.GetResult(), "ut back") || h.read(path) != "approved\n" {
+			t.Errorf("got %v", resp)
+		}
+	}
+	h.checkCounts(true, "AGENTS.md", "agent.yaml", "ci/checks.txt")
+	h.checkInstructions("AGENTS.md", "approved\n", "CLAUDE.md", "rules\n")
 }
 
 // TestWhatRunsIsComparedBeforeItsEnd: background commands and checks, also those of a host that has died.

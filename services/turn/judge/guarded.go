@@ -28,3 +28,8 @@ func guardedPlace(spec *harnessv1.ToolSpec, arguments string) string {
 	}
 	return ""
 }
+
+// restores reports whether the run has guarded places put back, so that only a person changes them.
+func (j *Calls) restores() bool {
+	return j.t.Snapshot.GetConfig().GetSandbox().GetGuarded() == harnessv1.GuardedMode_GUARDED_MODE_RESTORE
+}

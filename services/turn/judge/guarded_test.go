@@ -36,6 +36,7 @@ func TestFileToolsAskForGuardedPlaces(t *testing.T) {
 		rules      []*harnessv1.ToolRule
 		granted    []string
 		yolo       bool
+		restore    bool
 		want       harnessv1.CallDisposition
 		guarded    bool
 	}{
@@ -48,6 +49,12 @@ func TestFileToolsAskForGuardedPlaces(t *testing.T) {
 		"granted":          {path: ".envrc", granted: []string{"write_file"}, want: run, guarded: true},
 		"granted to other": {path: ".envrc", granted: []string{"edit_file"}, want: ask, guarded: true},
 		"yolo":             {path: ".envrc", yolo: true, want: run, guarded: true},
+
+		"restored, by rule": {path: ".envrc", restore: true, rules: rule(harnessv1.ToolDecision_TOOL_DECISION_ALLOW), want: ask, guarded: true},
+		"restored, denied":  {path: ".envrc", restore: true, rules: rule(harnessv1.ToolDecision_TOOL_DECISION_DENY), want: deny, guarded: true},
+		"restored, granted": {path: ".envrc", restore: true, granted: []string{"write_file"}, want: ask, guarded: true},
+		"restored, yolo":    {path: ".envrc", restore: true, yolo: true, want: ask, guarded: true},
+		"restored, another": {path: "a.txt", restore: true, yolo: true, want: run},
 	} {
 		p, err := policy.Compile(c.rules)
 		if err != nil {
@@ -56,6 +63,9 @@ func TestFileToolsAskForGuardedPlaces(t *testing.T) {
 		s := Turn{
 			Snapshot: &harnessv1.Snapshot{GrantedTools: c.granted, Config: &harnessv1.LoopConfig{Tools: &harnessv1.ToolConfig{Yolo: &c.yolo}}},
 			Offer:    &offer.Offer{Set: set}, Definition: &agent.Definition{Policy: p},
+		}
+		if c.restore {
+			s.Snapshot.Config.Sandbox = &harnessv1.SandboxConfig{Guarded: harnessv1.GuardedMode_GUARDED_MODE_RESTORE}
 		}
 		if c.tool == "" {
 			c.tool = "write_file"

@@ -42,6 +42,7 @@ func (r Run) HostRequest(c Call, in Inline, ledger string, person bool) *harness
 		LedgerId:      ledger,
 		FirstSequence: r.Snapshot.GetFirstSequence(),
 		Guarded:       c.Guarded,
+		Approved:      c.Approved,
 		Shown:         c.Shown,
 		Mcp:           r.serverCall(c.Tool),
 		SkillFolders:  r.Definition.Skills,

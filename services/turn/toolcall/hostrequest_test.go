@@ -11,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 )
 
@@ -54,5 +55,20 @@ func TestRedirectsStayWhereTheCallMayGo(t *testing.T) {
 		if s.webCall("read_file", true) != nil {
 			t.Error("another tool has the settings of web tools")
 		}
+	}
+}
+
+// TestOnlyWhatAPersonApprovedIsApproved: a call that runs because of a rule, or after the answer to a question, is not.
+func TestOnlyWhatAPersonApprovedIsApproved(t *testing.T) {
+	r := Run{Snapshot: &harnessv1.Snapshot{}, Definition: &agent.Definition{}, Offer: &offer.Offer{}}
+	approved := func(c Call) bool { return r.HostRequest(c, Inline{}, "", true).GetApproved() }
+	for kind, want := range map[string]bool{runstate.KindApproval: true, runstate.KindReview: true, runstate.KindQuestion: false, "": false} {
+		if approved(Approved(&harnessv1.PendingCall{CallId: "c", Tool: "write_file", Kind: kind, Guarded: true})) != want {
+			t.Errorf("kind %q: not %t", kind, want)
+		}
+	}
+	call, _ := Request(&harnessv1.PreparedCall{CallId: "c", Tool: "write_file", Guarded: true, Disposition: harnessv1.CallDisposition_CALL_DISPOSITION_RUN}, nil, 1).(Call)
+	if !call.Guarded || approved(call) {
+		t.Errorf("a call that no person has seen is approved: %+v", call)
 	}
 }

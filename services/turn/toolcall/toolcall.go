@@ -29,6 +29,8 @@ type Call struct {
 	Hosts []string
 	// Guarded is true if the call may write the guarded file that its path names.
 	Guarded bool
+	// Approved is true if a person has approved the call.
+	Approved bool
 	// Shown is what a person was shown that the call changes.
 	Shown []*harnessv1.FilePreview
 	// Changes is what a person changed in its arguments, with which its result begins.
@@ -42,7 +44,8 @@ type Call struct {
 func Approved(c *harnessv1.PendingCall) Call {
 	return Call{
 		ID: c.GetCallId(), Tool: c.GetTool(), Arguments: c.GetArguments(), Marks: c.GetMarks(), Level: c.GetSandboxLevel(), Hosts: c.GetSandboxHosts(),
-		Guarded: c.GetGuarded(), Shown: shown(c.GetPreview()), Changes: c.GetChanges(), Question: c.GetQuestion(),
+		Guarded: c.GetGuarded(), Approved: c.GetKind() == runstate.KindApproval || c.GetKind() == runstate.KindReview,
+		Shown: shown(c.GetPreview()), Changes: c.GetChanges(), Question: c.GetQuestion(),
 	}
 }
 

@@ -105,7 +105,7 @@ func TestFilesThatAreReadAreRegistered(t *testing.T) {
 		t.Errorf("registered: %v", got)
 	}
 
-	// One that a run has changed since is refused, and the error says where its record is.
+	// One that a run has changed since is refused, and the error has the directory of its record.
 	if err := store.Changed(hooks, trust.Read(hooks)); err != nil {
 		t.Fatal(err)
 	}

@@ -791,7 +791,11 @@ type ExecuteToolRequest struct {
 	// For the tool skill: as in DescribeWorkspaceRequest.
 	UserSkills bool `protobuf:"varint,16,opt,name=user_skills,json=userSkills,proto3" json:"user_skills,omitempty"`
 	// For the tool skill: the skills of skill_folders are in one of these folders; empty: anywhere.
-	Roots         []string `protobuf:"bytes,17,rep,name=roots,proto3" json:"roots,omitempty"`
+	Roots []string `protobuf:"bytes,17,rep,name=roots,proto3" json:"roots,omitempty"`
+	// A person has approved this call. Unset, also by callers that do not know the field: a rule, a grant
+	// or the run's settings have allowed it. What it then writes into a guarded file is named in the
+	// result and waits for a person, as after a command, and what git runs programs by is refused.
+	Approved      bool `protobuf:"varint,18,opt,name=approved,proto3" json:"approved,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -943,6 +947,13 @@ func (x *ExecuteToolRequest) GetRoots() []string {
 		return x.Roots
 	}
 	return nil
+}
+
+func (x *ExecuteToolRequest) GetApproved() bool {
+	if x != nil {
+		return x.Approved
+	}
+	return false
 }
 
 // DescribeServersRequest asks for the servers of a run.
@@ -2754,7 +2765,7 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\rwithout_links\x18\x06 \x01(\bR\fwithoutLinks\"\x8c\x01\n" +
 	"\x19DescribeWorkspaceResponse\x129\n" +
 	"\venvironment\x18\x01 \x01(\v2\x17.harness.v1.EnvironmentR\venvironment\x124\n" +
-	"\aproblem\x18\x02 \x01(\v2\x1a.harness.v1.SandboxProblemR\aproblem\"\xd9\x04\n" +
+	"\aproblem\x18\x02 \x01(\v2\x1a.harness.v1.SandboxProblemR\aproblem\"\xf5\x04\n" +
 	"\x12ExecuteToolRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
@@ -2774,7 +2785,8 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\x03web\x18\x0f \x01(\v2\x13.harness.v1.WebCallR\x03web\x12\x1f\n" +
 	"\vuser_skills\x18\x10 \x01(\bR\n" +
 	"userSkills\x12\x14\n" +
-	"\x05roots\x18\x11 \x03(\tR\x05roots\"\xbd\x02\n" +
+	"\x05roots\x18\x11 \x03(\tR\x05roots\x12\x1a\n" +
+	"\bapproved\x18\x12 \x01(\bR\bapproved\"\xbd\x02\n" +
 	"\x16DescribeServersRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12%\n" +

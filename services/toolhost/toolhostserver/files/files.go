@@ -7,7 +7,8 @@
 //     Package workspace does that. Skills of the user and of named folders are the exception.
 //   - The harness's own data is in no workspace, wherever its folder is moved.
 //   - A call writes no file that programs run by, or that agents are set up by, unless a person
-//     or a rule has allowed the path that the call names.
+//     or a rule has allowed the path that the call names. What it writes counts as accepted only if
+//     a person has approved the call.
 //   - Reads are bounded. A file that cannot be read, or is too large, is left out.
 //
 // A workspace that cannot be used is an error, INVALID_ARGUMENT, or a reason in the response. Files
@@ -30,18 +31,22 @@ type Files struct {
 	limits toolhost.Limits
 	hidden *workspace.PrivateFolder
 	waits  Waits
+	named  HasNamed
 }
 
 // Waits reports whether the content of a file, by its digest, does not count until a person accepts it.
 type Waits func(path, digest string) bool
 
+// HasNamed reports whether a person has named a file by which agents are set up.
+type HasNamed func(path string) bool
+
 // New returns Files. data is the harness's folder for data, without links, which no workspace has.
-func New(data string, limits toolhost.Limits, waits Waits) (*Files, error) {
+func New(data string, limits toolhost.Limits, waits Waits, named HasNamed) (*Files, error) {
 	hidden, err := workspace.OpenPrivate(data)
 	if err != nil {
 		return nil, err
 	}
-	return &Files{limits: limits, hidden: hidden, waits: waits}, nil
+	return &Files{limits: limits, hidden: hidden, waits: waits, named: named}, nil
 }
 
 // Close releases the harness's folder.
@@ -57,15 +62,22 @@ func (f *Files) Open(dir string) (*workspace.Workspace, error) {
 	return w, nil
 }
 
-// OpenForCall opens the workspace of a call, which watch guards. allowed reports that a person or a
-// rule has allowed the call to write the path that it names.
-func (f *Files) OpenForCall(dir string, watch *guard.Watch, allowed bool) (*workspace.Workspace, error) {
+// Right is what a call may write apart from ordinary files.
+type Right struct {
+	// Guarded reports that a person or a rule has allowed the call to write the guarded file that it names.
+	Guarded bool
+	// Approved reports that it was a person.
+	Approved bool
+}
+
+// OpenForCall opens the workspace of a call with a right, which watch guards.
+func (f *Files) OpenForCall(dir string, watch *guard.Watch, r Right) (*workspace.Workspace, error) {
 	w, err := f.Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	w.Above = func() []workspace.Rules { return f.rulesAbove(w.Dir) }
-	w.Refuse = func(path, name string) error { return refuseWrite(w, watch, allowed, path, name) }
+	w.Refuse = func(path, name string) error { return f.refuseWrite(w, watch, r, path, name) }
 	return w, nil
 }
 

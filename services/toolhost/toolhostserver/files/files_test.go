@@ -19,7 +19,7 @@ import (
 func newFiles(t *testing.T) (f *Files, dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	f, err := New(t.TempDir(), toolhost.Limits{}.WithDefaults(), func(string, string) bool { return false })
+	f, err := New(t.TempDir(), toolhost.Limits{}.WithDefaults(), func(string, string) bool { return false }, func(string) bool { return false })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestGuardedFilesAreWrittenByTheirOwnPathAlone(t *testing.T) {
 		{"link", ".git/hooks/pre-commit", true, "leads to .git/hooks/pre-commit"},
 		{"bare/config", "bare/config", false, "is what git runs programs by"},
 	} {
-		w, err := f.OpenForCall(dir, nil, c.allowed)
+		w, err := f.OpenForCall(dir, nil, Right{Guarded: c.allowed, Approved: c.allowed})
 		if err != nil {
 			t.Fatal(err)
 		}

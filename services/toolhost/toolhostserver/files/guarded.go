@@ -13,12 +13,14 @@ import (
 )
 
 // refuseWrite returns why a call must not write a file: programs run by it, or agents are
-// set up by it, and no person or rule has allowed that. allowed is true if one has, for the
-// path that the call names.
-func refuseWrite(w *workspace.Workspace, watch *guard.Watch, allowed bool, path, name string) error {
+// set up by it, and no person or rule has allowed that for the path that the call names. What a person
+// has approved is left as it is written. Other writes are compared as after a command, and refused for the files by
+// which git runs programs: a command may not change them either.
+func (f *Files) refuseWrite(w *workspace.Workspace, watch *guard.Watch, r Right, path, name string) error {
 	file := filepath.Join(w.Dir, name)
 	what := sandbox.Guarded(name)
-	if what == "" && (watch.Holds(file) || isPartOfRepository(w.Root, name)) {
+	ofGit := sandbox.PlaceOf(name).OfGit() || watch.Holds(file) || isPartOfRepository(w.Root, name)
+	if what == "" && ofGit {
 		what = "what git runs programs by"
 	}
 	named := filepath.Join(w.Dir, path) == file || filepath.IsAbs(path) && filepath.Clean(path) == file
@@ -26,12 +28,14 @@ func refuseWrite(w *workspace.Workspace, watch *guard.Watch, allowed bool, path,
 		rel, err := filepath.Rel(w.Dir, path)
 		named = named || err == nil && rel == name
 	}
-	switch {
-	case what == "":
-		return nil
-	case allowed && named:
+	if r.Approved && named && (r.Guarded && what != "" || f.named(file)) {
 		watch.Accept(file)
+	}
+	switch {
+	case what == "", r.Guarded && named && (r.Approved || !ofGit):
 		return nil
+	case r.Guarded && named:
+		return fmt.Errorf("is %s, and no person has approved this call; ask the user to change it", what)
 	case !named:
 		return fmt.Errorf("leads to %s, which is %s; write it by that path, so that a person is asked", name, what)
 	}

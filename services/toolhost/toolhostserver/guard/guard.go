@@ -269,7 +269,7 @@ func (w *Watch) all() []*Watch {
 	return append([]*Watch{w}, w.others...)
 }
 
-// Accepted returns the paths that a person or a rule has allowed the call to write.
+// Accepted returns the paths that Accept has left.
 func (w *Watch) Accepted() []string { return w.accepted }
 
 // End compares and puts back. It returns a note about it for the result of the call; empty if

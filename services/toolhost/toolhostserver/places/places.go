@@ -115,7 +115,7 @@ func (p *Places) startAt(watch *Watch, found guard.Places) *Watch {
 	w.open = append(w.open, watch)
 	if len(w.open) == 1 {
 		p.mark(w)
-		p.logPeriod(w, w.periods.Begin(time.Now()))
+		p.logPeriod(w, w.periods.Start(time.Now()))
 	}
 	return watch
 }

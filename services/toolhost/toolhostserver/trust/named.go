@@ -21,8 +21,8 @@ const (
 	settledNames = 2 * time.Second
 )
 
-// named is a registered file.
-type named struct {
+// registration is a registered file.
+type registration struct {
 	Path string `json:"path"`
 	// Version is the content that a person has named last.
 	Version Version `json:"version"`
@@ -47,7 +47,7 @@ func (s *Store) Name(path string, v Version) error {
 		now := time.Now()
 		return os.Chtimes(s.nameFile(path), now, now)
 	}
-	data, err := json.Marshal(named{Path: path, Version: v})
+	data, err := json.Marshal(registration{Path: path, Version: v})
 	if err != nil {
 		return err
 	}
@@ -75,26 +75,26 @@ func (s *Store) forgetNames() {
 	if len(entries) <= maxNamed {
 		return
 	}
-	type aged struct {
+	type file struct {
 		name string
 		read time.Time
 	}
-	var all []aged
+	var all []file
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil {
-			all = append(all, aged{e.Name(), info.ModTime()})
+			all = append(all, file{e.Name(), info.ModTime()})
 		}
 	}
-	slices.SortFunc(all, func(a, b aged) int { return a.read.Compare(b.read) })
+	slices.SortFunc(all, func(a, b file) int { return a.read.Compare(b.read) })
 	for _, a := range all[:max(0, len(all)-maxNamed)] {
 		_ = os.Remove(filepath.Join(s.named, a.name))
 	}
 }
 
-// namedAt returns what is registered for a path; nil for nothing.
-func (s *Store) namedAt(path string) *named {
+// namedAt returns the registration of a path; nil for none.
+func (s *Store) namedAt(path string) *registration {
 	data, err := os.ReadFile(s.nameFile(path))
-	n := &named{}
+	n := &registration{}
 	if err != nil || json.Unmarshal(data, n) != nil || n.Path != path {
 		return nil
 	}
@@ -138,7 +138,7 @@ func (s *Store) readNames() {
 	for _, e := range entries {
 		path := s.names.paths[e.Name()]
 		if path == "" && strings.HasSuffix(e.Name(), ".json") {
-			n := &named{}
+			n := &registration{}
 			if data, err := os.ReadFile(filepath.Join(s.named, e.Name())); err == nil && json.Unmarshal(data, n) == nil {
 				path = n.Path
 			}

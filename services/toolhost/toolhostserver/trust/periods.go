@@ -15,7 +15,7 @@ import (
 const (
 	// maxPeriods bounds the periods of a workspace that are known; the oldest go first.
 	maxPeriods = 4096
-	// periodSize is the size of a period in its file: its begin and its end, in nanoseconds since 1970. An end of 0 is
+	// periodSize is the size of a period in its file: its start and its end, in nanoseconds since 1970. An end of 0 is
 	// that of a period that lasts, or of a host that has died.
 	periodSize = 16
 	// between is the pause between two calls of one period.
@@ -27,12 +27,12 @@ const (
 )
 
 // Periods are the times in which something of a run was alive in a workspace. The time of the last change of a file,
-// which no program can set, tells whether a run can have changed it. One goroutine at a time uses it.
+// which no program can set, is within one of them if a run has changed the file last. One goroutine at a time uses it.
 type Periods struct {
 	path       string
-	file       *os.File // nil until the first Begin
+	file       *os.File // nil until the first Start
 	at         int      // index of the last period
-	begin, end int64    // of that
+	start, end int64    // of that
 }
 
 func (s *Store) periodsFile(workspace string) string {
@@ -44,13 +44,13 @@ func (s *Store) Periods(workspace string) *Periods {
 	return &Periods{path: s.periodsFile(workspace), at: -1}
 }
 
-// Begin starts a period, or continues the last one.
-func (p *Periods) Begin(now time.Time) error {
+// Start starts a period, or continues the last one.
+func (p *Periods) Start(now time.Time) error {
 	if err := p.open(now); err != nil {
 		return err
 	}
 	if p.at < 0 || now.UnixNano()-p.end > int64(between) {
-		p.at, p.begin = (p.at+1)%maxPeriods, now.Add(-coarse).UnixNano()
+		p.at, p.start = (p.at+1)%maxPeriods, now.Add(-coarse).UnixNano()
 	}
 	return p.write(0)
 }
@@ -86,8 +86,8 @@ func (p *Periods) open(now time.Time) error {
 	}
 	p.file, p.at = f, -1
 	for i, period := range readPeriods(p.path) {
-		if p.at < 0 || period[0] > p.begin {
-			p.at, p.begin, p.end = i, period[0], period[1]
+		if p.at < 0 || period[0] > p.start {
+			p.at, p.start, p.end = i, period[0], period[1]
 		}
 	}
 	if p.at >= 0 && p.end == 0 {
@@ -99,7 +99,7 @@ func (p *Periods) open(now time.Time) error {
 
 func (p *Periods) write(end int64) error {
 	var b [periodSize]byte
-	binary.LittleEndian.PutUint64(b[:8], uint64(p.begin)) //nolint:gosec // read back as it is
+	binary.LittleEndian.PutUint64(b[:8], uint64(p.start)) //nolint:gosec // read back unchanged
 	binary.LittleEndian.PutUint64(b[8:], uint64(end))     //nolint:gosec // as above
 	_, err := p.file.WriteAt(b[:], int64(p.at)*periodSize)
 	return err
@@ -135,7 +135,7 @@ func (s *Store) touched(path string) bool {
 	return err == nil && target != at && s.touchedAt(target)
 }
 
-// touchedAt is touched for a path and the links above it, without what these lead to.
+// touchedAt is touched for a path and the links above it, without those to which they lead.
 func (s *Store) touchedAt(path string) bool {
 	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
 		var info unix.Stat_t

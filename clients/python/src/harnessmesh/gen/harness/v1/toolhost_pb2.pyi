@@ -429,6 +429,7 @@ class ExecuteToolRequest(_message.Message):
     WEB_FIELD_NUMBER: _builtins.int
     USER_SKILLS_FIELD_NUMBER: _builtins.int
     ROOTS_FIELD_NUMBER: _builtins.int
+    APPROVED_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """The run's namespace."""
     run_id: _builtins.str
@@ -456,6 +457,11 @@ class ExecuteToolRequest(_message.Message):
     """
     user_skills: _builtins.bool
     """For the tool skill: as in DescribeWorkspaceRequest."""
+    approved: _builtins.bool
+    """A person has approved this call. Unset, also by callers that do not know the field: a rule, a grant
+    or the run's settings have allowed it. What it then writes into a guarded file is named in the
+    result and waits for a person, as after a command, and what git runs programs by is refused.
+    """
     @_builtins.property
     def timeout(self) -> _duration_pb2.Duration:
         """Time that the call may take; unset means 120 s."""
@@ -506,10 +512,11 @@ class ExecuteToolRequest(_message.Message):
         web: _web_pb2.WebCall | None = ...,
         user_skills: _builtins.bool = ...,
         roots: _abc.Iterable[_builtins.str] | None = ...,
+        approved: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["confinement", b"confinement", "mcp", b"mcp", "timeout", b"timeout", "web", b"web"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "confinement", b"confinement", "first_sequence", b"first_sequence", "guarded", b"guarded", "ledger_id", b"ledger_id", "mcp", b"mcp", "namespace", b"namespace", "roots", b"roots", "run_id", b"run_id", "shown", b"shown", "skill_folders", b"skill_folders", "timeout", b"timeout", "tool", b"tool", "user_skills", b"user_skills", "web", b"web", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approved", b"approved", "arguments", b"arguments", "call_id", b"call_id", "confinement", b"confinement", "first_sequence", b"first_sequence", "guarded", b"guarded", "ledger_id", b"ledger_id", "mcp", b"mcp", "namespace", b"namespace", "roots", b"roots", "run_id", b"run_id", "shown", b"shown", "skill_folders", b"skill_folders", "timeout", b"timeout", "tool", b"tool", "user_skills", b"user_skills", "web", b"web", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
