@@ -93,3 +93,36 @@ func TestChildrenCountInASegment(t *testing.T) {
 		t.Error("a result that the model does not know yet is lost")
 	}
 }
+
+// TestQueuedChildrenDoNotWork: a child that starts once another ends has the parent wait as that one does, also two
+// levels up: for a budget of which nothing is left, for an answer, and for a key that a client has to give.
+func TestQueuedChildrenDoNotWork(t *testing.T) {
+	for _, c := range []struct {
+		kind       string
+		needsInput bool
+		want       string
+		idle       bool
+	}{
+		{"budget_exceeded:tokens", false, "budget_exceeded:tokens", true},
+		{"approval", false, "agent", true},
+		{"provider_unavailable", true, "agent", true},
+		{"provider_unavailable", false, "agent", false},
+	} {
+		s := waiting("write", "write")
+		if started, _ := schedule(s); len(started) != 1 {
+			t.Fatalf("%d children have started, want the first", len(started))
+		}
+		if reason := tree.WaitReason(s, 1); reason.GetDetails().GetRunId() != "" || reason.GetMessage() != "2 sub-agents work: write, write." {
+			t.Errorf("while the first works: %v", reason)
+		}
+		child := tree.Find(s, "a")
+		tree.Take(s, &harnessv1.ChildReport{
+			RunId: child.GetRunId(), CallId: "a", Version: 4, Order: 1, Status: harnessv1.RunStatus_RUN_STATUS_PARKED,
+			Reason: &harnessv1.StopReason{Kind: c.kind}, NeedsInput: c.needsInput,
+		})
+		reason := tree.WaitReason(s, 1)
+		if idle := reason.GetDetails().GetRunId() == child.GetRunId(); reason.GetKind() != c.want || idle != c.idle {
+			t.Errorf("%s %v: %v", c.kind, c.needsInput, reason)
+		}
+	}
+}

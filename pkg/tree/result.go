@@ -68,7 +68,7 @@ func WaitReason(s *harnessv1.Snapshot, turn uint32) *harnessv1.StopReason {
 		reason.Message, reason.Details.Stopping = "It stops: runs below it are being stopped.", true
 		return reason
 	}
-	var working []string
+	var working, waiting []string
 	var first *harnessv1.Child
 	short := false
 	for _, c := range awaited(s) {
@@ -76,11 +76,16 @@ func WaitReason(s *harnessv1.Snapshot, turn uint32) *harnessv1.StopReason {
 		case Ended(c):
 		case queued(c) && s.GetShort() != "":
 			short = true
-		case queued(c) || !Idle(c):
+		case queued(c): // until one before it ends
+			waiting = append(waiting, c.GetAgent())
+		case !Idle(c):
 			working = append(working, c.GetAgent())
 		case first == nil:
 			first = c
 		}
+	}
+	if first == nil || len(working) > 0 {
+		working = append(working, waiting...)
 	}
 	switch {
 	case len(working) == 0 && short:
