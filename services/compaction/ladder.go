@@ -152,11 +152,11 @@ func (p *pass) apply(ref *harnessv1.SummaryRef) bool {
 	return true
 }
 
-// withTexts returns a plan that drops no texts.
+// withTexts returns a plan that drops nothing but results.
 func withTexts(plan *harnessv1.CompactionPlan) *harnessv1.CompactionPlan {
 	next := proto.CloneOf(plan)
 	next.Watermarks = slices.DeleteFunc(next.Watermarks, func(w *harnessv1.Watermark) bool {
-		return w.GetAction() == drop && w.GetClass() == assistant
+		return w.GetAction() == drop && w.GetClass() != anyResult
 	})
 	return next
 }

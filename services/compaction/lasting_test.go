@@ -48,13 +48,15 @@ func TestNoRunDiesOfItsOwnText(t *testing.T) {
 			a.inference = summarizer != nil
 			waited, waits := time.Duration(0), 0
 			for turn := range 300 {
-				switch turn % 4 {
+				switch turn % 6 {
 				case 0:
 					a.say(700)
 				case 1:
 					a.turn(900, replayable)
 				case 2:
 					a.turn(300, nonReplayable)
+				case 3, 4:
+					a.turn(20, replayable)
 				default:
 					a.say(60)
 					a.add(90, &harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE, Content: content.Inline(strings.Repeat("Go on. ", 40))})
@@ -91,6 +93,26 @@ func TestNoRunDiesOfItsOwnText(t *testing.T) {
 				t.Errorf("nothing is dropped: %v", a.s.GetCompactionPlan())
 			}
 		})
+	}
+}
+
+// TestShortResultsAreDroppedWithTexts, and at last those that cannot be had again.
+func TestShortResultsAreDroppedWithTexts(t *testing.T) {
+	for _, c := range []struct {
+		tokens     uint32
+		durability harnessv1.Durability
+	}{{60, replayable}, {90, nonReplayable}, {12, nonReplayable}} {
+		a := newAgent(t, 10_000, nil)
+		a.inference = false
+		for range 400 {
+			a.turn(c.tokens, c.durability)
+			if out := a.step(); out.GetOutcome().GetStep().GetTo() != workflow.Turn {
+				t.Fatalf("turn %d with results of %d tokens, %s: %v", a.s.GetTurnCount(), c.tokens, c.durability, out.GetOutcome().GetStep().GetMessage())
+			}
+		}
+		if everything := strings.Contains(a.s.GetCompactionPlan().String(), "COMPACTION_ACTION_DROP class:MESSAGE_CLASS_SPAN"); everything != (c.durability == nonReplayable) {
+			t.Errorf("results of %d tokens, %s: the plan is %v", c.tokens, c.durability, a.s.GetCompactionPlan())
+		}
 	}
 }
 

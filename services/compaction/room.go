@@ -115,6 +115,9 @@ func (d *decision) lastResort(p *pass) {
 		d.dropResults(p, lastTurn(p.x)-1, target)
 		d.dropTexts(p, lastTurn(p.x)-1, target)
 	}
+	if d.full(p) {
+		d.dropClass(p, spanClass, lastTurn(p.x)-1, target)
+	}
 }
 
 // commit makes the plan of a pass that of the run, or fails the turn if nothing is left to

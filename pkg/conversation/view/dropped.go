@@ -31,9 +31,10 @@ func (r *renderer) firstDropped() uint64 {
 // dropped returns the last message that may be dropped, and the watermark that says so; 0 and nil if none
 // may be.
 func (r *renderer) dropped() (last uint64, by *harnessv1.Watermark) {
-	by = r.rules.marks[drop][anyResult]
-	if w := r.rules.marks[drop][assistant]; w.GetThroughMessage() > by.GetThroughMessage() {
-		by = w
+	for _, class := range [...]harnessv1.MessageClass{anyResult, assistant, span} {
+		if w := r.rules.marks[drop][class]; w.GetThroughMessage() > by.GetThroughMessage() {
+			by = w
+		}
 	}
 	return min(by.GetThroughMessage(), uint64(len(r.x.Entries))), by
 }
@@ -52,7 +53,7 @@ func (r *renderer) droppedItem(first uint64) Item {
 		}
 	}
 	text := droppedText
-	if r.rules.marks[drop][assistant] != nil {
+	if r.rules.marks[drop][assistant] != nil || r.rules.marks[drop][span] != nil {
 		text = droppedTexts
 	}
 	it.Message = &harnessv1.Message{

@@ -69,7 +69,7 @@ func (r *Rules) Action(e *Entry) (harnessv1.CompactionAction, *harnessv1.Waterma
 	if w := r.marks[summarize][span]; r.covers(w, e) {
 		return summarize, w
 	}
-	if w := r.marks[drop][assistant]; r.covers(w, e) {
+	if w := r.dropsText(e); w != nil {
 		return drop, w
 	}
 	if w := r.marks[clearing][guidance]; r.covers(w, e) && e.ReplacedBy != 0 && e.ReplacedBy <= w.GetThroughMessage() && r.clears(e) {
@@ -85,7 +85,36 @@ const timesCleared = 4
 // clears reports whether the line of a cleared message is worth that.
 func (r *Rules) clears(e *Entry) bool {
 	line := uint64(r.clearedTokens(e)-framing) * placeholderRatio
-	return r.first || e.HasMedia() || e.Bytes >= timesCleared*line && e.Class != nonReplay
+	return r.first || e.HasMedia() || e.Bytes >= timesCleared*line
+}
+
+// dropsText returns the watermark that leaves out a message that is neither a result nor the user's; nil if
+// none does.
+func (r *Rules) dropsText(e *Entry) *harnessv1.Watermark {
+	for _, class := range [...]harnessv1.MessageClass{assistant, span} {
+		if w := r.marks[drop][class]; r.covers(w, e) {
+			return w
+		}
+	}
+	return nil
+}
+
+// dropsResult returns the watermark that leaves out a result with its call; nil if none does. cleared reports
+// that the result is cleared otherwise. With older texts go results that no line would replace.
+func (r *Rules) dropsResult(e *Entry, cleared bool) *harnessv1.Watermark {
+	if e.Call == 0 {
+		return nil
+	}
+	if w := r.marks[drop][span]; r.covers(w, e) {
+		return w
+	}
+	if w := r.marks[drop][anyResult]; cleared && r.covers(w, e) {
+		return w
+	}
+	if w := r.marks[drop][assistant]; (cleared || e.Class != nonReplay && !r.clears(e)) && r.covers(w, e) {
+		return w
+	}
+	return nil
 }
 
 func (r *Rules) ofUser(e *Entry) (harnessv1.CompactionAction, *harnessv1.Watermark) {
@@ -104,7 +133,7 @@ func (r *Rules) ofAssistant(e *Entry) (harnessv1.CompactionAction, *harnessv1.Wa
 	if w := r.marks[summarize][span]; r.covers(w, e) {
 		return summarize, w
 	}
-	if w := r.marks[drop][assistant]; r.covers(w, e) {
+	if w := r.dropsText(e); w != nil {
 		return drop, w
 	}
 	if w := r.marks[externalize][assistant]; r.covers(w, e) {
@@ -128,13 +157,17 @@ func (r *Rules) ofResult(e *Entry) (harnessv1.CompactionAction, *harnessv1.Water
 			return summarize, w
 		}
 	}
-	for _, class := range [...]harnessv1.MessageClass{e.Class, anyResult} {
-		if w := r.marks[clearing][class]; r.covers(w, e) && r.clears(e) {
-			if d := r.marks[drop][anyResult]; r.covers(d, e) && e.Call != 0 {
-				return drop, d
-			}
-			return clearing, w
+	var cleared *harnessv1.Watermark
+	for _, class := range [...]harnessv1.MessageClass{anyResult, e.Class} {
+		if w := r.marks[clearing][class]; r.covers(w, e) && (r.first || e.Class != nonReplay) {
+			cleared = w
 		}
+	}
+	switch w := r.dropsResult(e, cleared != nil); {
+	case w != nil:
+		return drop, w
+	case cleared != nil && r.clears(e):
+		return clearing, cleared
 	}
 	for _, class := range [...]harnessv1.MessageClass{e.Class, anyResult} {
 		if w := r.marks[externalize][class]; r.covers(w, e) {
