@@ -1,6 +1,7 @@
 package tree_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -163,6 +164,7 @@ func TestGraph(t *testing.T) {
 		{"id":"after","agent":"look","prompt":"p4","after":["two"]},
 		{"id":"last","agent":"look","prompt":"p5","after":["end"]}]}`)
 	var layers []string
+	var artifacts []uint32
 	run := func() {
 		for _, e := range tree.Schedule(s, parent, agents, false, time.Time{}).Events {
 			switch {
@@ -170,12 +172,13 @@ func TestGraph(t *testing.T) {
 				layers = append(layers, "start "+e.GetSubtaskStarted().GetTitle())
 			case e.GetSubtaskCompleted() != nil:
 				layers = append(layers, "end "+e.GetSubtaskCompleted().GetTitle())
+				artifacts = append(artifacts, e.GetSubtaskCompleted().GetArtifactsCreated())
 			}
 		}
 	}
 	ends := func(task string, accepted bool, text string) {
 		c := tree.Find(s, "g/"+task)
-		tree.Take(s, &harnessv1.ChildReport{RunId: c.GetRunId(), Version: 9, Order: 1, Status: done, Accepted: accepted})
+		tree.Take(s, &harnessv1.ChildReport{RunId: c.GetRunId(), Version: 9, Order: 1, Status: done, Accepted: accepted, Artifacts: uint32(len(task))})
 		tree.EndTask(s, c, content.Inline(text))
 		run()
 	}
@@ -190,6 +193,9 @@ func TestGraph(t *testing.T) {
 	ends("two", false, "no luck")
 	if got := strings.Join(layers, "; "); got != "start One, two; end One, two; start end, after; end end, after; start last; end last" {
 		t.Errorf("layers %s", got)
+	}
+	if !slices.Equal(artifacts, []uint32{6, 0, 0}) { // those of one and two
+		t.Errorf("artifacts %v", artifacts)
 	}
 	over := tree.Over(s)
 	if len(over) != 1 || len(s.GetGraphs()) != 0 || len(s.GetChildren()) != 2 {

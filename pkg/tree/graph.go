@@ -228,6 +228,16 @@ func titles(g *harnessv1.Graph) string {
 	return content.Clip(strings.Join(all, ", "), maxTitle)
 }
 
+// artifactsOf returns how many artifacts the tasks of a layer have delivered.
+func artifactsOf(g *harnessv1.Graph, layer uint32) (n uint32) {
+	for _, t := range g.GetTasks() {
+		if t.GetLayer() == layer {
+			n += t.GetArtifacts()
+		}
+	}
+	return n
+}
+
 func layerStarted(g *harnessv1.Graph, last uint32) *harnessv1.Event {
 	kind := Delegate
 	switch {
@@ -243,7 +253,7 @@ func layerStarted(g *harnessv1.Graph, last uint32) *harnessv1.Event {
 
 func layerEnded(g *harnessv1.Graph, last uint32) *harnessv1.Event {
 	return event.SubtaskCompleted(&harnessv1.SubtaskCompleted{
-		SubtaskIndex: g.GetLayer(), TotalSubtasks: last, Title: titles(g), ArtifactsCreated: succeeded(g, g.GetLayer()), IsLast: g.GetLayer() == last,
+		SubtaskIndex: g.GetLayer(), TotalSubtasks: last, Title: titles(g), ArtifactsCreated: artifactsOf(g, g.GetLayer()), IsLast: g.GetLayer() == last,
 	})
 }
 
@@ -254,7 +264,7 @@ func EndTask(s runstate.TreeFields, c *harnessv1.Child, answer *harnessv1.Conten
 	if _, t := taskOf(s, c); t != nil {
 		_, failed := ResultText(c, "")
 		endTask(t, !failed, "")
-		t.Why = stopText(c)
+		t.Why, t.Artifacts = stopText(c), c.GetReport().GetArtifacts()
 		if t.Result = answer; size(answer) == 0 {
 			t.Result = content.Inline(strings.TrimSpace(noAnswer + " " + c.GetReport().GetReason().GetMessage()))
 		}

@@ -1,6 +1,7 @@
 package tree_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -136,6 +137,26 @@ func TestResultNamesTheFiles(t *testing.T) {
 		if got, _ := tree.ResultText(c, "x"); got != want+"\n\nx" {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// TestResultOfAWorktree offers to merge only what there is.
+func TestResultOfAWorktree(t *testing.T) {
+	for unchanged, want := range map[bool]string{false: "] Its changes are in its worktree: merge_agent_work ", true: "] It has changed nothing in its worktree: "} {
+		c := &harnessv1.Child{RunId: "a-1", Agent: "look", Worktree: true, Report: &harnessv1.ChildReport{Status: done, Accepted: true, Unchanged: unchanged}}
+		if got, failed := tree.ResultText(c, "x"); !strings.Contains(got, want) || failed {
+			t.Errorf("unchanged %t: %q", unchanged, got)
+		}
+	}
+}
+
+// TestReportCountsDeliverables of a run that has ended.
+func TestReportCountsDeliverables(t *testing.T) {
+	s := &harnessv1.Snapshot{Parent: &harnessv1.Parent{RunId: "up"}, Status: done}
+	result := &harnessv1.HarnessResult{Deliverables: []*harnessv1.Deliverable{{}, {}, {}}}
+	r, _, ok := tree.ReportOf(parent, 3, &harnessv1.Step{To: runlog.End, Snapshot: s, Message: &harnessv1.Step_Result{Result: result}})
+	if !ok || r.GetArtifacts() != 3 {
+		t.Errorf("reported %v", r)
 	}
 }
 

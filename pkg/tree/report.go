@@ -29,6 +29,7 @@ func ReportOf(run runlog.Run, version uint64, step *harnessv1.Step) (report *har
 	}
 	if ended(s.GetStatus()) {
 		answer = AnswerOf(s)
+		report.Artifacts = uint32(len(step.GetResult().GetDeliverables())) //nolint:gosec // few
 	}
 	return report, answer, true
 }

@@ -27,7 +27,11 @@ func ResultText(c *harnessv1.Child, answer string) (text string, failed bool) {
 		head += fmt.Sprintf(", $%.4f", float64(cost)/1e6)
 	}
 	head += filesText(r.GetFiles()) + "; run " + c.GetRunId() + "]"
-	if c.GetWorktree() {
+	switch {
+	case !c.GetWorktree():
+	case r.GetUnchanged():
+		head += " It has changed nothing in its worktree: there is nothing to merge."
+	default:
 		head += " Its changes are in its worktree: " + MergeTool + " with its run brings them here."
 	}
 	switch why := stopText(c); {

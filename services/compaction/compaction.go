@@ -195,7 +195,7 @@ func levelName(l harnessv1.PressureLevel) string {
 	return "soft"
 }
 
-// setThresholds sets the thresholds in tokens: ⌊share · max⌋. The window that a refusal of
+// setThresholds sets the thresholds in tokens: ⌊share · budget⌋. The window that a refusal of
 // the model in use has named bounds them, and that of a fallback model if the request has
 // just been too long for it.
 func (d *decision) setThresholds() {
@@ -204,8 +204,23 @@ func (d *decision) setThresholds() {
 		limit = min(limit, w)
 	}
 	d.b.MaxInputTokens = limit
-	d.b.SoftTokens = uint32(d.cfg.GetSoftThreshold() * float64(limit))
-	d.b.BlockingTokens = uint32(d.cfg.GetBlockingThreshold() * float64(limit))
+	budget := float64(d.budget())
+	d.b.SoftTokens = uint32(d.cfg.GetSoftThreshold() * budget)
+	d.b.BlockingTokens = uint32(d.cfg.GetBlockingThreshold() * budget)
+}
+
+// reserveShare is the share of the window that the rehydration reserve takes at most, as a divisor: the default is meant
+// for windows of models.
+const reserveShare = 4
+
+// budget returns the tokens of the window that the shares of it are taken of. While externalised content exists, room is
+// kept to read some of it back.
+func (d *decision) budget() uint32 {
+	limit := d.b.GetMaxInputTokens()
+	if d.s.GetCompactionPlan().GetExternalized() == 0 {
+		return limit
+	}
+	return limit - min(d.cfg.GetRehydrationReserve(), limit/reserveShare)
 }
 
 // pressure returns the threshold that the window has reached. A request that was refused as

@@ -115,6 +115,21 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
+// TestRehydrationReserve is taken off the window while content is externalised, at most a quarter of it.
+func TestRehydrationReserve(t *testing.T) {
+	for _, c := range []struct {
+		externalized, reserve, soft, blocking uint32
+	}{{0, 100, 800, 950}, {1, 100, 720, 855}, {1, 0, 800, 950}, {3, 2000, 600, 712}} {
+		s := state(&harnessv1.TokenBudget{ReportedTokens: 300}, 5)
+		s.CompactionPlan = &harnessv1.CompactionPlan{Externalized: c.externalized}
+		s.Config.Context.RehydrationReserve = proto.Uint32(c.reserve)
+		b := decide(t, s, 10).GetOutcome().GetStep().GetSnapshot().GetTokenBudget()
+		if b.GetMaxInputTokens() != 1000 || b.GetSoftTokens() != c.soft || b.GetBlockingTokens() != c.blocking {
+			t.Errorf("%+v: %v", c, b)
+		}
+	}
+}
+
 // TestEvents: usage is reported when it changes, pressure in every step that has some.
 func TestEvents(t *testing.T) {
 	names := func(s *harnessv1.Snapshot, counted ...uint32) string {

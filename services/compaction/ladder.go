@@ -24,7 +24,7 @@ func (d *decision) has(action harnessv1.CompactionAction) bool {
 
 // target returns the tokens down to which a pass frees.
 func (d *decision) target() uint64 {
-	return uint64(d.cfg.GetTarget() * float64(d.b.GetMaxInputTokens()))
+	return uint64(d.cfg.GetTarget() * float64(d.budget()))
 }
 
 // clear clears guidance that is replaced, images and documents, and results: those that may

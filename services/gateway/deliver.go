@@ -119,9 +119,13 @@ func RunOf(step runlog.Entry, version uint64) *harnessv1.Run {
 		Segment:    s.GetSegment(),
 		Model:      s.GetModel(),
 		StartedBy:  s.GetStartedBy(),
+		Features:   s.GetFeatures(),
 
 		ParentRunId: parent.GetRunId(),
 		RootRunId:   parent.GetRootRunId(),
+	}
+	if started := step.Record.GetStep().GetRepairTrigger(); len(run.GetFeatures()) == 0 { // before its first decision
+		run.Features = started.GetFeatures()
 	}
 	if s.GetTrace() != nil {
 		run.TraceId = runtrace.ID(s.GetTrace()).String()

@@ -55,6 +55,7 @@ const (
 	Reason            = attribute.Key("harness.reason")      // kind of the stop reason
 	Cause             = attribute.Key("harness.cause")       // what a link leads to
 	Try               = attribute.Key("harness.try")         // of the model, from 1
+	MessageCount      = attribute.Key("harness.messages")    // of the request
 	CostMicroUSD      = attribute.Key("harness.cost_micro_usd")
 	ToolOutcome       = attribute.Key("harness.tool.outcome")
 	TokensBefore      = attribute.Key("harness.compaction.tokens_before")

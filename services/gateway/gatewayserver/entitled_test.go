@@ -48,5 +48,12 @@ func TestWhatARunIsEntitledTo(t *testing.T) {
 		if !slices.Equal(trigger.GetFeatures(), []string{"short"}) || trigger.GetFeatureConfig().GetStop().GetMaxTurns() != 4 || trigger.GetSpec().GetConfig().GetStop() != nil {
 			t.Errorf("%s: %v", run, trigger)
 		}
+		got, err := b.client.GetRun(b.ctx, &harnessv1.GetRunRequest{Namespace: b.namespace, RunId: run})
+		b.must(err)
+		list, err := b.client.ListRuns(b.ctx, &harnessv1.ListRunsRequest{Namespace: b.namespace})
+		b.must(err)
+		if !slices.Equal(got.GetRun().GetFeatures(), trigger.GetFeatures()) || len(list.GetRuns()) == 0 || !slices.Equal(list.GetRuns()[0].GetFeatures(), trigger.GetFeatures()) {
+			t.Errorf("%s: GET has %v, the list %v", run, got.GetRun(), list.GetRuns())
+		}
 	}
 }

@@ -52,7 +52,7 @@ func (s *Server) startTry(ctx context.Context, job *harnessv1.Job, messages []*h
 	return spans.Start(ctx, spans.Chat+" "+spans.ModelName(ref), trace.SpanKindClient, func() []attribute.KeyValue {
 		attributes := append(spans.RunAttributes(runOf(job)),
 			spans.OperationName.String(spans.Chat), spans.ProviderName.String(spans.Provider(ref)), spans.RequestModel.String(spans.ModelName(ref)),
-			spans.JobPurpose.String(job.GetPurpose()), spans.Try.Int(int(number)))
+			spans.JobPurpose.String(job.GetPurpose()), spans.Try.Int(int(number)), spans.MessageCount.Int(len(messages)))
 		if s.cfg.Content {
 			attributes = append(attributes, spans.InputMessages.String(spans.Messages(messages)))
 		}

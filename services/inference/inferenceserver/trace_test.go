@@ -60,7 +60,8 @@ func TestSpansOfAJob(t *testing.T) {
 			}
 		}
 		for i, span := range []sdktrace.ReadOnlySpan{failed, answered} {
-			if span.Name() != "chat test-model" || span.Parent().SpanID() != job.SpanContext().SpanID() || attributes(span)["harness.try"] != string(rune('1'+i)) {
+			if span.Name() != "chat test-model" || span.Parent().SpanID() != job.SpanContext().SpanID() || attributes(span)["harness.try"] != string(rune('1'+i)) ||
+				attributes(span)["harness.messages"] != "2" {
 				t.Errorf("try %d is %s with %v", i+1, span.Name(), attributes(span))
 			}
 		}

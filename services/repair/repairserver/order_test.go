@@ -1,14 +1,19 @@
 package repairserver_test
 
 import (
+	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/services/repair/repairserver"
+	"github.com/harnessmesh/harnessmesh/test/kit/steptest"
 )
 
 // TestOrdersPokeTheChild: the worker of a child reads an order when it is stored, and not at its
@@ -117,5 +122,46 @@ func TestDeletedChildren(t *testing.T) {
 	}
 	if r := reports("idle", harnessv1.ChildWant_CHILD_WANT_WORK, true); !r.GetAbsent() || r.GetOrder() != 3 {
 		t.Errorf("a parent that expects nothing gets %v", r)
+	}
+}
+
+// TestReportOfAWorktree: the report of a child that has ended says whether its worktree has changes, as its tool host says.
+func TestReportOfAWorktree(t *testing.T) {
+	var kept atomic.Bool
+	host := steptest.ToolHost(t, func(ctx context.Context, r any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		answer, err := handler(ctx, r)
+		if ended, ok := answer.(*harnessv1.EndWorktreeResponse); ok {
+			ended.Kept = kept.Load()
+		}
+		return answer, err
+	})
+	b := newBed(t, repairserver.Config{ToolHost: host})
+	for _, c := range []struct {
+		id             string
+		worktree, kept bool
+		want           bool
+	}{{"unchanged", true, false, true}, {"changed", true, true, false}, {"shared", false, false, false}} {
+		kept.Store(c.kept)
+		parent, _ := b.begun(c.id, "turn")
+		waits := to(runlog.Park)
+		waits.Snapshot.Status = harnessv1.RunStatus_RUN_STATUS_PARKED
+		child, _ := b.begun("child-"+c.id, "turn")
+		waits.Snapshot.Children = []*harnessv1.Child{{RunId: child.ID, CallId: "c", Want: harnessv1.ChildWant_CHILD_WANT_WORK, Order: 1, Sent: 1}}
+		b.append(parent, waits)
+		ended := to(runlog.End)
+		ended.Snapshot.Phase, ended.Snapshot.Status = harnessv1.Phase_PHASE_DONE, harnessv1.RunStatus_RUN_STATUS_DONE
+		ended.Snapshot.Parent = &harnessv1.Parent{RunId: parent.ID, CallId: "c", Order: 1, Worktree: c.worktree}
+		b.append(child, ended)
+		var items []*harnessv1.InboxItem
+		b.eventually("the report of "+c.id, func() bool {
+			last, err := b.log.LastInbox(b.ctx, parent)
+			b.must(err)
+			items, err = b.log.Inbox(b.ctx, parent, 0, last)
+			b.must(err)
+			return len(items) > 0
+		})
+		if r := items[0].GetChildReport(); r == nil || r.GetUnchanged() != c.want {
+			t.Errorf("%s: reported %v", c.id, items[0])
+		}
 	}
 }

@@ -35,10 +35,11 @@ func (s *Server) relate(ctx context.Context, cfg executor.Config, e runlog.Entry
 		return nil // an inbox item
 	}
 	s.endServers(ctx, e)
-	if err := s.endWorktree(ctx, e); err != nil {
+	unchanged, err := s.endWorktree(ctx, e)
+	if err != nil {
 		return fmt.Errorf("end of the worktree: %w", err)
 	}
-	if err := s.report(ctx, cfg, e); err != nil {
+	if err := s.report(ctx, cfg, e, unchanged); err != nil {
 		return fmt.Errorf("report to the parent: %w", err)
 	}
 	if runstate.Expired(step.GetSnapshot()) {
@@ -68,12 +69,13 @@ func (s *Server) sendOrders(ctx context.Context, cfg executor.Config, e runlog.E
 }
 
 // report appends the report of a child's step to the inbox of its parent. A child whose parent was deleted is deleted
-// too.
-func (s *Server) report(ctx context.Context, cfg executor.Config, e runlog.Entry) error {
+// too. unchanged is true if the child has ended and its worktree has no changes.
+func (s *Server) report(ctx context.Context, cfg executor.Config, e runlog.Entry, unchanged bool) error {
 	report, answer, ok := tree.ReportOf(e.Run, e.Header.Version, e.Record.GetStep())
 	if !ok {
 		return nil
 	}
+	report.Unchanged = unchanged
 	known := e.Record.GetStep().GetSnapshot().GetParent()
 	parent := runlog.Run{Namespace: e.Run.Namespace, ID: known.GetRunId()}
 	step, err := s.newestStep(ctx, parent)

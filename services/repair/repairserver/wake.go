@@ -39,7 +39,7 @@ func (s *Server) wake(ctx context.Context, cfg executor.Config, d runlog.Deliver
 		case repair.Append:
 			failpoint.Hit(repair.Name, "wake_seen")
 			// Its park or end is reported before what follows, whose reports replace it.
-			if err := s.report(ctx, cfg, step); err != nil {
+			if err := s.report(ctx, cfg, step, false); err != nil {
 				return repair.Failure{Err: err}
 			}
 		case repair.Erase:

@@ -63,21 +63,21 @@ func (o *observer) makeWorktree(ctx context.Context) (*harnessv1.WorktreeState, 
 }
 
 // endWorktree has the tool host remove the worktree of a run that has ended, if it is not needed, or of one
-// that is deleted.
-func (s *Server) endWorktree(ctx context.Context, e runlog.Entry) error {
+// that is deleted. unchanged is true if the run has ended and left no changes there.
+func (s *Server) endWorktree(ctx context.Context, e runlog.Entry) (unchanged bool, err error) {
 	snapshot := e.Record.GetStep().GetSnapshot()
 	if !snapshot.GetParent().GetWorktree() || !runstate.Ended(snapshot) && !runstate.Expired(snapshot) {
-		return nil
+		return false, nil
 	}
-	_, err := s.toolHost.EndWorktree(ctx, &harnessv1.EndWorktreeRequest{
+	ended, err := s.toolHost.EndWorktree(ctx, &harnessv1.EndWorktreeRequest{
 		Namespace: e.Run.Namespace, RunId: e.Run.ID, Deleted: runstate.Expired(snapshot),
 	})
 	failpoint.Hit(repair.Name, "worktree_ended")
 	if status.Code(err) == codes.Unimplemented {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return fmt.Errorf("tool host: %w", err)
+		return false, fmt.Errorf("tool host: %w", err)
 	}
-	return nil
+	return runstate.Ended(snapshot) && !ended.GetKept(), nil
 }

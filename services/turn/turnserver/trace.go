@@ -19,7 +19,8 @@ func (t *execution) startModelSpan(ctx context.Context, a turn.AskModel) (contex
 	return spans.Start(ctx, spans.Chat+" "+spans.ModelName(a.Ref), trace.SpanKindClient, func() []attribute.KeyValue {
 		attributes := append(spans.RunAttributes(t.run),
 			spans.OperationName.String(spans.Chat), spans.ProviderName.String(spans.Provider(a.Ref)), spans.RequestModel.String(spans.ModelName(a.Ref)),
-			spans.RequestStream.Bool(t.request.Streaming), spans.TurnNumber.Int(int(t.progress.Number)), spans.Try.Int(int(a.Try)))
+			spans.RequestStream.Bool(t.request.Streaming), spans.TurnNumber.Int(int(t.progress.Number)), spans.Try.Int(int(a.Try)),
+			spans.MessageCount.Int(len(t.request.Messages)))
 		if t.server.cfg.Content {
 			attributes = append(attributes, spans.InputMessages.String(spans.Messages(t.request.Messages)))
 		}

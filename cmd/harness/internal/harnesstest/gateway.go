@@ -97,7 +97,7 @@ func (f *Gateway) Add(id, namespace string, spec *harnessv1.RunSpec) *Run {
 		F: f, spec: spec, changed: make(chan struct{}),
 		Run: &harnessv1.Run{
 			Namespace: namespace, RunId: id, Status: harnessv1.RunStatus_RUN_STATUS_RUNNING, MaxTurns: 50, Version: 1,
-			Goal: spec.GetGoal().GetInline(), Model: spec.GetAgent().GetModel(), Segment: 1, StartedBy: "nina",
+			Goal: spec.GetGoal().GetInline(), Model: spec.GetAgent().GetModel(), Segment: 1, StartedBy: "nina", Features: []string{"short", "wide"},
 			CreateTime: timestamppb.New(fixed), UpdateTime: timestamppb.New(fixed),
 		},
 	}

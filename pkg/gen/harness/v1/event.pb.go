@@ -1679,7 +1679,7 @@ type SubtaskCompleted struct {
 	TotalSubtasks uint32 `protobuf:"varint,2,opt,name=total_subtasks,json=totalSubtasks,proto3" json:"total_subtasks,omitempty"`
 	// The tasks of the layer.
 	Title string `protobuf:"bytes,3,opt,name=title,proto3" json:"title,omitempty"`
-	// Results of tasks that count as done.
+	// Artifacts that the tasks of the layer have delivered.
 	ArtifactsCreated uint32 `protobuf:"varint,4,opt,name=artifacts_created,json=artifactsCreated,proto3" json:"artifacts_created,omitempty"`
 	// No other layer follows.
 	IsLast        bool `protobuf:"varint,5,opt,name=is_last,json=isLast,proto3" json:"is_last,omitempty"`
@@ -5044,7 +5044,7 @@ var File_harness_v1_event_proto protoreflect.FileDescriptor
 const file_harness_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/event.proto\x12\n" +
-	"harness.v1\x1a google/protobuf/descriptor.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\x9f4\n" +
+	"harness.v1\x1a google/protobuf/descriptor.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xb04\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12.\n" +
@@ -5088,8 +5088,8 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"budgetWarn\x12\x81\x01\n" +
 	"\x13continuation_prompt\x18\x19 \x01(\v2\x1e.harness.v1.ContinuationPromptB.\xa2\xbb\x18\x13continuation.prompt\xaa\xbb\x18\x13continuation_promptH\x00R\x12continuationPrompt\x12R\n" +
 	"\rstop_rejected\x18\x1a \x01(\v2\x18.harness.v1.StopRejectedB\x11\xa2\xbb\x18\rstop.rejectedH\x00R\fstopRejected\x12r\n" +
-	"\x10context_pressure\x18\x1b \x01(\v2\x1b.harness.v1.ContextPressureB(\xa2\xbb\x18\x10context.pressure\xaa\xbb\x18\x10context_pressureH\x00R\x0fcontextPressure\x12R\n" +
-	"\rcontext_usage\x18\x1c \x01(\v2\x18.harness.v1.ContextUsageB\x11\xa2\xbb\x18\rcontext.usageH\x00R\fcontextUsage\x12:\n" +
+	"\x10context_pressure\x18\x1b \x01(\v2\x1b.harness.v1.ContextPressureB(\xa2\xbb\x18\x10context.pressure\xaa\xbb\x18\x10context_pressureH\x00R\x0fcontextPressure\x12c\n" +
+	"\rcontext_usage\x18\x1c \x01(\v2\x18.harness.v1.ContextUsageB\"\xa2\xbb\x18\rcontext.usage\xaa\xbb\x18\rcontext_usageH\x00R\fcontextUsage\x12:\n" +
 	"\x06repair\x18\x1d \x01(\v2\x14.harness.v1.RepairedB\n" +
 	"\xa2\xbb\x18\x06repairH\x00R\x06repair\x12f\n" +
 	"\x12approval_requested\x18\x1e \x01(\v2\x1d.harness.v1.ApprovalRequestedB\x16\xa2\xbb\x18\x12approval.requestedH\x00R\x11approvalRequested\x12b\n" +

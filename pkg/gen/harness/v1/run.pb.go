@@ -686,7 +686,9 @@ type Run struct {
 	// The root of its tree, which a caller started; empty for a root.
 	RootRunId string `protobuf:"bytes,18,opt,name=root_run_id,json=rootRunId,proto3" json:"root_run_id,omitempty"`
 	// Its children, in the order of their calls; GetRun only.
-	Children      []*ChildRun `protobuf:"bytes,17,rep,name=children,proto3" json:"children,omitempty"`
+	Children []*ChildRun `protobuf:"bytes,17,rep,name=children,proto3" json:"children,omitempty"`
+	// Features of the installation that were on for it when it was started, sorted.
+	Features      []string `protobuf:"bytes,19,rep,name=features,proto3" json:"features,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -843,6 +845,13 @@ func (x *Run) GetRootRunId() string {
 func (x *Run) GetChildren() []*ChildRun {
 	if x != nil {
 		return x.Children
+	}
+	return nil
+}
+
+func (x *Run) GetFeatures() []string {
+	if x != nil {
+		return x.Features
 	}
 	return nil
 }
@@ -1016,7 +1025,7 @@ const file_harness_v1_run_proto_rawDesc = "" +
 	"\x13work_items_verified\x18\x04 \x01(\bR\x11workItemsVerified\x12E\n" +
 	"\x1fwork_complete_retries_exhausted\x18\x05 \x01(\bR\x1cworkCompleteRetriesExhausted\x12\x15\n" +
 	"\x06run_id\x18\x06 \x01(\tR\x05runId\x12\x1a\n" +
-	"\bstopping\x18\a \x01(\bR\bstopping\"\xfa\x04\n" +
+	"\bstopping\x18\a \x01(\bR\bstopping\"\x96\x05\n" +
 	"\x03Run\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12-\n" +
@@ -1040,7 +1049,8 @@ const file_harness_v1_run_proto_rawDesc = "" +
 	"started_by\x18\x0f \x01(\tR\tstartedBy\x12\"\n" +
 	"\rparent_run_id\x18\x10 \x01(\tR\vparentRunId\x12\x1e\n" +
 	"\vroot_run_id\x18\x12 \x01(\tR\trootRunId\x120\n" +
-	"\bchildren\x18\x11 \x03(\v2\x14.harness.v1.ChildRunR\bchildren\"\x8a\x02\n" +
+	"\bchildren\x18\x11 \x03(\v2\x14.harness.v1.ChildRunR\bchildren\x12\x1a\n" +
+	"\bfeatures\x18\x13 \x03(\tR\bfeatures\"\x8a\x02\n" +
 	"\bChildRun\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x14\n" +

@@ -522,7 +522,9 @@ type GraphTaskProgress struct {
 	// Its result, stored for the run; unset before.
 	Result *Content `protobuf:"bytes,4,opt,name=result,proto3" json:"result,omitempty"`
 	// Why its child was ended before it was done; empty: it was not.
-	Why           string `protobuf:"bytes,5,opt,name=why,proto3" json:"why,omitempty"`
+	Why string `protobuf:"bytes,5,opt,name=why,proto3" json:"why,omitempty"`
+	// Artifacts that its child has delivered.
+	Artifacts     uint32 `protobuf:"varint,6,opt,name=artifacts,proto3" json:"artifacts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -590,6 +592,13 @@ func (x *GraphTaskProgress) GetWhy() string {
 		return x.Why
 	}
 	return ""
+}
+
+func (x *GraphTaskProgress) GetArtifacts() uint32 {
+	if x != nil {
+		return x.Artifacts
+	}
+	return 0
 }
 
 // Graph is a graph of tasks at work, layer by layer.
@@ -836,7 +845,11 @@ type ChildReport struct {
 	// The budget (tokens, cost or runs) of which a call of it needs more than it has left; empty: none.
 	Short string `protobuf:"bytes,14,opt,name=short,proto3" json:"short,omitempty"`
 	// It is parked without a timer, for a reason that a timer ends elsewhere: only an input continues it.
-	NeedsInput    bool `protobuf:"varint,15,opt,name=needs_input,json=needsInput,proto3" json:"needs_input,omitempty"`
+	NeedsInput bool `protobuf:"varint,15,opt,name=needs_input,json=needsInput,proto3" json:"needs_input,omitempty"`
+	// Deliverables of its result; 0 before its end.
+	Artifacts uint32 `protobuf:"varint,16,opt,name=artifacts,proto3" json:"artifacts,omitempty"`
+	// It has ended, and its worktree has no changes.
+	Unchanged     bool `protobuf:"varint,17,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -976,6 +989,20 @@ func (x *ChildReport) GetNeedsInput() bool {
 	return false
 }
 
+func (x *ChildReport) GetArtifacts() uint32 {
+	if x != nil {
+		return x.Artifacts
+	}
+	return 0
+}
+
+func (x *ChildReport) GetUnchanged() bool {
+	if x != nil {
+		return x.Unchanged
+	}
+	return false
+}
+
 // ChangedFiles are files that calls of a run have changed.
 type ChangedFiles struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1077,13 +1104,14 @@ const file_harness_v1_tree_proto_rawDesc = "" +
 	"mode_order\x18\x14 \x01(\rR\tmodeOrder\x126\n" +
 	"\bdeadline\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12#\n" +
 	"\rrefused_order\x18\x16 \x01(\rR\frefusedOrder\x12\x1c\n" +
-	"\texhausted\x18\x17 \x01(\tR\texhausted\"\xc5\x01\n" +
+	"\texhausted\x18\x17 \x01(\tR\texhausted\"\xe3\x01\n" +
 	"\x11GraphTaskProgress\x12)\n" +
 	"\x04task\x18\x01 \x01(\v2\x15.harness.v1.GraphTaskR\x04task\x12\x14\n" +
 	"\x05layer\x18\x02 \x01(\rR\x05layer\x120\n" +
 	"\x05state\x18\x03 \x01(\x0e2\x1a.harness.v1.GraphTaskStateR\x05state\x12+\n" +
 	"\x06result\x18\x04 \x01(\v2\x13.harness.v1.ContentR\x06result\x12\x10\n" +
-	"\x03why\x18\x05 \x01(\tR\x03why\"\x98\x01\n" +
+	"\x03why\x18\x05 \x01(\tR\x03why\x12\x1c\n" +
+	"\tartifacts\x18\x06 \x01(\rR\tartifacts\"\x98\x01\n" +
 	"\x05Graph\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x123\n" +
 	"\x05tasks\x18\x02 \x03(\v2\x1d.harness.v1.GraphTaskProgressR\x05tasks\x12\x14\n" +
@@ -1101,7 +1129,7 @@ const file_harness_v1_tree_proto_rawDesc = "" +
 	"\fcontinue_run\x18\x02 \x01(\tR\vcontinueRun\x12\x18\n" +
 	"\aisolate\x18\x03 \x01(\bR\aisolate\x12\x12\n" +
 	"\x04runs\x18\x04 \x03(\tR\x04runs\x12+\n" +
-	"\x05tasks\x18\x05 \x03(\v2\x15.harness.v1.GraphTaskR\x05tasks\"\xe7\x03\n" +
+	"\x05tasks\x18\x05 \x03(\v2\x15.harness.v1.GraphTaskR\x05tasks\"\xa3\x04\n" +
 	"\vChildReport\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x18\n" +
@@ -1119,7 +1147,9 @@ const file_harness_v1_tree_proto_rawDesc = "" +
 	"\x05files\x18\r \x01(\v2\x18.harness.v1.ChangedFilesR\x05files\x12\x14\n" +
 	"\x05short\x18\x0e \x01(\tR\x05short\x12\x1f\n" +
 	"\vneeds_input\x18\x0f \x01(\bR\n" +
-	"needsInput\"8\n" +
+	"needsInput\x12\x1c\n" +
+	"\tartifacts\x18\x10 \x01(\rR\tartifacts\x12\x1c\n" +
+	"\tunchanged\x18\x11 \x01(\bR\tunchanged\"8\n" +
 	"\fChangedFiles\x12\x14\n" +
 	"\x05paths\x18\x01 \x03(\tR\x05paths\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more*e\n" +

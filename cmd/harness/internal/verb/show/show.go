@@ -139,6 +139,7 @@ func (c *Cmd) overview(ctx context.Context, a *console.Console, s *backend.Sessi
 	line("turns", fmt.Sprintf("%d of %d", run.GetTurnCount(), run.GetMaxTurns()))
 	line("started", run.GetCreateTime().AsTime().Local().Format(time.DateTime))
 	line("started by", render.Clean(run.GetStartedBy()))
+	line("features", render.Clean(strings.Join(run.GetFeatures(), ", ")))
 	line("updated", run.GetUpdateTime().AsTime().Local().Format(time.DateTime))
 	line("version", fmt.Sprint(run.GetVersion()))
 	text.WriteString(traceText(run.GetTraceIds(), a.Env(EnvTraceURL)))

@@ -702,7 +702,7 @@ class SubtaskCompleted(_message.Message):
     title: _builtins.str
     """The tasks of the layer."""
     artifacts_created: _builtins.int
-    """Results of tasks that count as done."""
+    """Artifacts that the tasks of the layer have delivered."""
     is_last: _builtins.bool
     """No other layer follows."""
     def __init__(

@@ -418,6 +418,7 @@ class Run(_message.Message):
     PARENT_RUN_ID_FIELD_NUMBER: _builtins.int
     ROOT_RUN_ID_FIELD_NUMBER: _builtins.int
     CHILDREN_FIELD_NUMBER: _builtins.int
+    FEATURES_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """The namespace."""
     run_id: _builtins.str
@@ -468,6 +469,10 @@ class Run(_message.Message):
     def children(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChildRun]:
         """Its children, in the order of their calls; GetRun only."""
 
+    @_builtins.property
+    def features(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Features of the installation that were on for it when it was started, sorted."""
+
     def __init__(
         self,
         *,
@@ -489,10 +494,11 @@ class Run(_message.Message):
         parent_run_id: _builtins.str = ...,
         root_run_id: _builtins.str = ...,
         children: _abc.Iterable[Global___ChildRun] | None = ...,
+        features: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "reason", b"reason", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["children", b"children", "create_time", b"create_time", "goal", b"goal", "max_turns", b"max_turns", "model", b"model", "namespace", b"namespace", "parent_run_id", b"parent_run_id", "reason", b"reason", "root_run_id", b"root_run_id", "run_id", b"run_id", "segment", b"segment", "started_by", b"started_by", "status", b"status", "trace_id", b"trace_id", "trace_ids", b"trace_ids", "turn_count", b"turn_count", "update_time", b"update_time", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["children", b"children", "create_time", b"create_time", "features", b"features", "goal", b"goal", "max_turns", b"max_turns", "model", b"model", "namespace", b"namespace", "parent_run_id", b"parent_run_id", "reason", b"reason", "root_run_id", b"root_run_id", "run_id", b"run_id", "segment", b"segment", "started_by", b"started_by", "status", b"status", "trace_id", b"trace_id", "trace_ids", b"trace_ids", "turn_count", b"turn_count", "update_time", b"update_time", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

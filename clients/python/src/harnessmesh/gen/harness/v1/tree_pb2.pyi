@@ -275,12 +275,15 @@ class GraphTaskProgress(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     RESULT_FIELD_NUMBER: _builtins.int
     WHY_FIELD_NUMBER: _builtins.int
+    ARTIFACTS_FIELD_NUMBER: _builtins.int
     layer: _builtins.int
     """Its layer, from 1: one more than that of the last task before it."""
     state: Global___GraphTaskState.ValueType
     """How far it is."""
     why: _builtins.str
     """Why its child was ended before it was done; empty: it was not."""
+    artifacts: _builtins.int
+    """Artifacts that its child has delivered."""
     @_builtins.property
     def task(self) -> _subagent_pb2.GraphTask:
         """The task."""
@@ -297,10 +300,11 @@ class GraphTaskProgress(_message.Message):
         state: Global___GraphTaskState.ValueType = ...,
         result: _content_pb2.Content | None = ...,
         why: _builtins.str = ...,
+        artifacts: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["result", b"result", "task", b"task"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["layer", b"layer", "result", b"result", "state", b"state", "task", b"task", "why", b"why"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["artifacts", b"artifacts", "layer", b"layer", "result", b"result", "state", b"state", "task", b"task", "why", b"why"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -439,6 +443,8 @@ class ChildReport(_message.Message):
     FILES_FIELD_NUMBER: _builtins.int
     SHORT_FIELD_NUMBER: _builtins.int
     NEEDS_INPUT_FIELD_NUMBER: _builtins.int
+    ARTIFACTS_FIELD_NUMBER: _builtins.int
+    UNCHANGED_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """The child."""
     call_id: _builtins.str
@@ -461,6 +467,10 @@ class ChildReport(_message.Message):
     """The budget (tokens, cost or runs) of which a call of it needs more than it has left; empty: none."""
     needs_input: _builtins.bool
     """It is parked without a timer, for a reason that a timer ends elsewhere: only an input continues it."""
+    artifacts: _builtins.int
+    """Deliverables of its result; 0 before its end."""
+    unchanged: _builtins.bool
+    """It has ended, and its worktree has no changes."""
     @_builtins.property
     def reason(self) -> _run_pb2.StopReason:
         """Why it is parked or ended."""
@@ -495,10 +505,12 @@ class ChildReport(_message.Message):
         files: Global___ChangedFiles | None = ...,
         short: _builtins.str = ...,
         needs_input: _builtins.bool = ...,
+        artifacts: _builtins.int = ...,
+        unchanged: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "files", b"files", "reason", b"reason", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["absent", b"absent", "accepted", b"accepted", "answer", b"answer", "call_id", b"call_id", "files", b"files", "needs_input", b"needs_input", "order", b"order", "reason", b"reason", "run_id", b"run_id", "runs", b"runs", "short", b"short", "status", b"status", "turns", b"turns", "usage", b"usage", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["absent", b"absent", "accepted", b"accepted", "answer", b"answer", "artifacts", b"artifacts", "call_id", b"call_id", "files", b"files", "needs_input", b"needs_input", "order", b"order", "reason", b"reason", "run_id", b"run_id", "runs", b"runs", "short", b"short", "status", b"status", "turns", b"turns", "unchanged", b"unchanged", "usage", b"usage", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
