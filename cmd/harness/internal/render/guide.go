@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -44,7 +45,11 @@ func (t *Text) guideLines(e *harnessv1.Event) []string {
 		if g.GetRuleId() != "" {
 			what += " " + clean(g.GetRuleId())
 		}
-		return []string{s.dim("guidance (" + what + "): " + shorten(g.GetText(), 100))}
+		most := 100
+		if g.GetKind() == "guarded" { // it ends with the command that the person needs
+			most = content.MaxPreview
+		}
+		return []string{s.dim("guidance (" + what + "): " + shorten(g.GetText(), most))}
 	case *harnessv1.Event_DeliverablesUpdated:
 		if d := v.DeliverablesUpdated; d.GetRole() == harnessv1.ArtifactRole_ARTIFACT_ROLE_DELIVERABLE {
 			return []string{"  " + s.good(s.tick()) + " deliverable: " + shorten(d.GetTitle(), 100) + s.dim("  "+clean(d.GetItemId()))}

@@ -114,6 +114,9 @@ func TestWhatKeepsTheAgentOnItsWay(t *testing.T) {
 		"guidance": {&harnessv1.Event{Event: &harnessv1.Event_GuidanceInjected{GuidanceInjected: &harnessv1.GuidanceInjected{
 			Kind: "jit", RuleId: "test-first", Text: "Run the tests\nbefore you go on.",
 		}}}, "guidance (jit test-first): Run the tests before you go on.\n"},
+		"guidance with a command for the person": {&harnessv1.Event{Event: &harnessv1.Event_GuidanceInjected{GuidanceInjected: &harnessv1.GuidanceInjected{
+			Kind: "guarded", Text: strings.Repeat("a/AGENTS.md, ", 20) + "The user accepts them with: harness trust.",
+		}}}, "guidance (guarded): " + strings.Repeat("a/AGENTS.md, ", 20) + "The user accepts them with: harness trust.\n"},
 		"the state of the work items, which are listed when they change": {&harnessv1.Event{Event: &harnessv1.Event_GuidanceInjected{GuidanceInjected: &harnessv1.GuidanceInjected{
 			Kind: "items_state", Text: "1 of 2 remain",
 		}}}, ""},
