@@ -105,13 +105,14 @@ const (
 	MessageClass_MESSAGE_CLASS_NON_REPLAYABLE MessageClass = 5
 	// All results, of whatever durability.
 	MessageClass_MESSAGE_CLASS_RESULT MessageClass = 6
-	// Messages of the model: their text, and long strings in the arguments of their calls.
+	// Messages of the model: their text, and long strings in the arguments of their calls. DROP: also
+	// the harness's messages, and results that are cleared, or so short that no line replaces them.
 	MessageClass_MESSAGE_CLASS_ASSISTANT MessageClass = 7
 	// Messages of the user that are long.
 	MessageClass_MESSAGE_CLASS_USER MessageClass = 8
 	// Messages of the user but the first; only their first line is shown.
 	MessageClass_MESSAGE_CLASS_OLD_USER MessageClass = 9
-	// All messages but those of the user and those that are kept.
+	// All messages but those of the user and those that are kept. DROP: where nothing else is left.
 	MessageClass_MESSAGE_CLASS_SPAN MessageClass = 10
 	// Images and documents, of whatever message.
 	MessageClass_MESSAGE_CLASS_MEDIA MessageClass = 11

@@ -570,7 +570,8 @@ export enum MessageClass {
   RESULT = 6,
 
   /**
-   * Messages of the model: their text, and long strings in the arguments of their calls.
+   * Messages of the model: their text, and long strings in the arguments of their calls. DROP: also
+   * the harness's messages, and results that are cleared, or so short that no line replaces them.
    *
    * @generated from enum value: MESSAGE_CLASS_ASSISTANT = 7;
    */
@@ -591,7 +592,7 @@ export enum MessageClass {
   OLD_USER = 9,
 
   /**
-   * All messages but those of the user and those that are kept.
+   * All messages but those of the user and those that are kept. DROP: where nothing else is left.
    *
    * @generated from enum value: MESSAGE_CLASS_SPAN = 10;
    */

@@ -78,13 +78,15 @@ class _MessageClassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MessageC
     MESSAGE_CLASS_RESULT: _MessageClass.ValueType  # 6
     """All results, of whatever durability."""
     MESSAGE_CLASS_ASSISTANT: _MessageClass.ValueType  # 7
-    """Messages of the model: their text, and long strings in the arguments of their calls."""
+    """Messages of the model: their text, and long strings in the arguments of their calls. DROP: also
+    the harness's messages, and results that are cleared, or so short that no line replaces them.
+    """
     MESSAGE_CLASS_USER: _MessageClass.ValueType  # 8
     """Messages of the user that are long."""
     MESSAGE_CLASS_OLD_USER: _MessageClass.ValueType  # 9
     """Messages of the user but the first; only their first line is shown."""
     MESSAGE_CLASS_SPAN: _MessageClass.ValueType  # 10
-    """All messages but those of the user and those that are kept."""
+    """All messages but those of the user and those that are kept. DROP: where nothing else is left."""
     MESSAGE_CLASS_MEDIA: _MessageClass.ValueType  # 11
     """Images and documents, of whatever message."""
 
@@ -106,13 +108,15 @@ MESSAGE_CLASS_NON_REPLAYABLE: MessageClass.ValueType  # 5
 MESSAGE_CLASS_RESULT: MessageClass.ValueType  # 6
 """All results, of whatever durability."""
 MESSAGE_CLASS_ASSISTANT: MessageClass.ValueType  # 7
-"""Messages of the model: their text, and long strings in the arguments of their calls."""
+"""Messages of the model: their text, and long strings in the arguments of their calls. DROP: also
+the harness's messages, and results that are cleared, or so short that no line replaces them.
+"""
 MESSAGE_CLASS_USER: MessageClass.ValueType  # 8
 """Messages of the user that are long."""
 MESSAGE_CLASS_OLD_USER: MessageClass.ValueType  # 9
 """Messages of the user but the first; only their first line is shown."""
 MESSAGE_CLASS_SPAN: MessageClass.ValueType  # 10
-"""All messages but those of the user and those that are kept."""
+"""All messages but those of the user and those that are kept. DROP: where nothing else is left."""
 MESSAGE_CLASS_MEDIA: MessageClass.ValueType  # 11
 """Images and documents, of whatever message."""
 Global___MessageClass: _TypeAlias = MessageClass  # noqa: Y015
