@@ -110,6 +110,8 @@ type CallsCancelled struct {
 	Unknown []string
 	// Finished are calls that had ended before.
 	Finished []string
+	// Results are what killed calls had returned by then.
+	Results map[string]string
 }
 
 // HostAway: the tool host does not answer. Err fails the turn unless

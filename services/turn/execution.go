@@ -2,6 +2,7 @@ package turn
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -136,6 +137,7 @@ type cancellation struct {
 	unknown map[string]bool // calls that the host has no record of
 	ended   map[string]bool // calls that had ended before
 	results map[string]*harnessv1.ExecuteToolResponse
+	texts   map[string]string // what killed calls had returned by then
 }
 
 // killedResult is the result of a call that was killed.
@@ -149,5 +151,9 @@ func (k *cancellation) end(id string) *harnessv1.ExecuteToolResponse {
 	case k.unknown[id]:
 		return &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN}
 	}
-	return &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED, Result: killedResult}
+	result := killedResult
+	if text := k.texts[id]; text != "" {
+		result = strings.TrimSuffix(text, "\n") + "\n[" + killedResult + "]"
+	}
+	return &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED, Result: result}
 }

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // stubborn forks, double-forks, starts a separate session and ignores every
@@ -94,5 +96,30 @@ func TestCtrlCKillsTheWholeTree(t *testing.T) {
 				t.Errorf("resume: exit %d, %v", code, result)
 			}
 		})
+	}
+}
+
+// TestOutputOfAnInterruptedCommand: what a command had printed when it was interrupted reaches the
+// model with the next request, and show.
+func TestOutputOfAnInterruptedCommand(t *testing.T) {
+	h, dir := newHousehold(t), t.TempDir()
+	server := modeltest.NewServer(t, calls(call("a", "run_command", `{"command":"echo halfway; touch began; sleep 60"}`)), complete)
+	env := h.env("OPENAI_API_KEY=sk-x", "OPENAI_BASE_URL="+server.BaseURL())
+	p := start(t, env, "run", "--workspace", dir, "--run-id", "r1", "--model", "openai:test-model", "--allow", "run_command", "--output", "json", "work")
+	eventually(t, "the output", func() bool { _, err := os.Stat(filepath.Join(dir, "began")); return err == nil })
+	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, _ := p.wait(); code != 4 {
+		t.Errorf("exit %d, want 4", code)
+	}
+	_, shown, _ := start(t, env, "show", "r1", "--conversation").wait()
+	if code, _, stderr := start(t, env, "resume", "r1").wait(); code != 0 {
+		t.Fatalf("resume: exit %d\n%s", code, stderr)
+	}
+	for what, text := range map[string]string{"show": shown, "the request": string(server.Requests()[1].Body)} {
+		if text = strings.ReplaceAll(text, `\n`, " "); !strings.Contains(strings.Join(strings.Fields(text), " "), "halfway [The run was interrupted") {
+			t.Errorf("%s has not what the command had printed:\n%s", what, text)
+		}
 	}
 }

@@ -152,7 +152,7 @@ func (t *execution) cancelCalls(ctx context.Context, a turn.CancelCalls) turn.Ev
 			Namespace: t.run.Namespace, RunId: t.run.ID, CallIds: a.IDs, FirstSequence: t.state.Snapshot.GetFirstSequence(), LedgerId: a.Ledger,
 		})
 		if err == nil {
-			return turn.CallsCancelled{Unknown: r.GetUnknown(), Finished: r.GetFinished()}
+			return turn.CallsCancelled{Unknown: r.GetUnknown(), Finished: r.GetFinished(), Results: r.GetKilledResults()}
 		}
 		t.server.cfg.Logger.WarnContext(ctx, "cancel calls", "run", t.run.ID, "calls", len(a.IDs), "error", err)
 		sleep(bounded, toolcall.HostPause)

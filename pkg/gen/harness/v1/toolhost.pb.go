@@ -2388,7 +2388,10 @@ type CancelToolsResponse struct {
 	// started by an earlier process or under another ledger. They cannot start again.
 	Unknown []string `protobuf:"bytes,3,rep,name=unknown,proto3" json:"unknown,omitempty"`
 	// How the background commands that the host knows ended; nothing of them runs.
-	Background    []*BackgroundState `protobuf:"bytes,4,rep,name=background,proto3" json:"background,omitempty"`
+	Background []*BackgroundState `protobuf:"bytes,4,rep,name=background,proto3" json:"background,omitempty"`
+	// What killed calls had returned by then, as in ExecuteToolResponse.result, by call; only in the
+	// first response that names them.
+	KilledResults map[string]string `protobuf:"bytes,5,rep,name=killed_results,json=killedResults,proto3" json:"killed_results,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2447,6 +2450,13 @@ func (x *CancelToolsResponse) GetUnknown() []string {
 func (x *CancelToolsResponse) GetBackground() []*BackgroundState {
 	if x != nil {
 		return x.Background
+	}
+	return nil
+}
+
+func (x *CancelToolsResponse) GetKilledResults() map[string]string {
+	if x != nil {
+		return x.KilledResults
 	}
 	return nil
 }
@@ -2907,14 +2917,18 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\n" +
 	"background\x18\x06 \x01(\bR\n" +
 	"background\x12\x18\n" +
-	"\aservers\x18\a \x01(\bR\aservers\"\xa0\x01\n" +
+	"\aservers\x18\a \x01(\bR\aservers\"\xbd\x02\n" +
 	"\x13CancelToolsResponse\x12\x16\n" +
 	"\x06killed\x18\x01 \x03(\tR\x06killed\x12\x1a\n" +
 	"\bfinished\x18\x02 \x03(\tR\bfinished\x12\x18\n" +
 	"\aunknown\x18\x03 \x03(\tR\aunknown\x12;\n" +
 	"\n" +
 	"background\x18\x04 \x03(\v2\x1b.harness.v1.BackgroundStateR\n" +
-	"background\"\x95\x02\n" +
+	"background\x12Y\n" +
+	"\x0ekilled_results\x18\x05 \x03(\v22.harness.v1.CancelToolsResponse.KilledResultsEntryR\rkilledResults\x1a@\n" +
+	"\x12KilledResultsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x95\x02\n" +
 	"\x13MakeWorktreeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\"\n" +
@@ -2962,7 +2976,7 @@ func file_harness_v1_toolhost_proto_rawDescGZIP() []byte {
 	return file_harness_v1_toolhost_proto_rawDescData
 }
 
-var file_harness_v1_toolhost_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_harness_v1_toolhost_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_harness_v1_toolhost_proto_goTypes = []any{
 	(*StartServerSignInRequest)(nil),     // 0: harness.v1.StartServerSignInRequest
 	(*StartServerSignInResponse)(nil),    // 1: harness.v1.StartServerSignInResponse
@@ -2998,116 +3012,118 @@ var file_harness_v1_toolhost_proto_goTypes = []any{
 	(*MakeWorktreeResponse)(nil),         // 31: harness.v1.MakeWorktreeResponse
 	(*EndWorktreeRequest)(nil),           // 32: harness.v1.EndWorktreeRequest
 	(*EndWorktreeResponse)(nil),          // 33: harness.v1.EndWorktreeResponse
-	(*SignInSubject)(nil),                // 34: harness.v1.SignInSubject
-	(*SignInStart)(nil),                  // 35: harness.v1.SignInStart
-	(*SignInReturn)(nil),                 // 36: harness.v1.SignInReturn
-	(*SignInState)(nil),                  // 37: harness.v1.SignInState
-	(*ToolSpec)(nil),                     // 38: harness.v1.ToolSpec
-	(*SandboxSupport)(nil),               // 39: harness.v1.SandboxSupport
-	(*McpServer)(nil),                    // 40: harness.v1.McpServer
-	(*SandboxConfig)(nil),                // 41: harness.v1.SandboxConfig
-	(*Environment)(nil),                  // 42: harness.v1.Environment
-	(*SandboxProblem)(nil),               // 43: harness.v1.SandboxProblem
-	(*durationpb.Duration)(nil),          // 44: google.protobuf.Duration
-	(*Confinement)(nil),                  // 45: harness.v1.Confinement
-	(*FilePreview)(nil),                  // 46: harness.v1.FilePreview
-	(*McpCall)(nil),                      // 47: harness.v1.McpCall
-	(*WebCall)(nil),                      // 48: harness.v1.WebCall
-	(McpServerState)(0),                  // 49: harness.v1.McpServerState
-	(*McpDefinition)(nil),                // 50: harness.v1.McpDefinition
-	(*McpLeftOut)(nil),                   // 51: harness.v1.McpLeftOut
-	(ToolOutcome)(0),                     // 52: harness.v1.ToolOutcome
-	(*Media)(nil),                        // 53: harness.v1.Media
-	(SandboxLevel)(0),                    // 54: harness.v1.SandboxLevel
-	(*BackgroundCommand)(nil),            // 55: harness.v1.BackgroundCommand
-	(*ServerQuestion)(nil),               // 56: harness.v1.ServerQuestion
-	(*InstructionFile)(nil),              // 57: harness.v1.InstructionFile
-	(*BackgroundState)(nil),              // 58: harness.v1.BackgroundState
-	(*CallPreview)(nil),                  // 59: harness.v1.CallPreview
+	nil,                                  // 34: harness.v1.CancelToolsResponse.KilledResultsEntry
+	(*SignInSubject)(nil),                // 35: harness.v1.SignInSubject
+	(*SignInStart)(nil),                  // 36: harness.v1.SignInStart
+	(*SignInReturn)(nil),                 // 37: harness.v1.SignInReturn
+	(*SignInState)(nil),                  // 38: harness.v1.SignInState
+	(*ToolSpec)(nil),                     // 39: harness.v1.ToolSpec
+	(*SandboxSupport)(nil),               // 40: harness.v1.SandboxSupport
+	(*McpServer)(nil),                    // 41: harness.v1.McpServer
+	(*SandboxConfig)(nil),                // 42: harness.v1.SandboxConfig
+	(*Environment)(nil),                  // 43: harness.v1.Environment
+	(*SandboxProblem)(nil),               // 44: harness.v1.SandboxProblem
+	(*durationpb.Duration)(nil),          // 45: google.protobuf.Duration
+	(*Confinement)(nil),                  // 46: harness.v1.Confinement
+	(*FilePreview)(nil),                  // 47: harness.v1.FilePreview
+	(*McpCall)(nil),                      // 48: harness.v1.McpCall
+	(*WebCall)(nil),                      // 49: harness.v1.WebCall
+	(McpServerState)(0),                  // 50: harness.v1.McpServerState
+	(*McpDefinition)(nil),                // 51: harness.v1.McpDefinition
+	(*McpLeftOut)(nil),                   // 52: harness.v1.McpLeftOut
+	(ToolOutcome)(0),                     // 53: harness.v1.ToolOutcome
+	(*Media)(nil),                        // 54: harness.v1.Media
+	(SandboxLevel)(0),                    // 55: harness.v1.SandboxLevel
+	(*BackgroundCommand)(nil),            // 56: harness.v1.BackgroundCommand
+	(*ServerQuestion)(nil),               // 57: harness.v1.ServerQuestion
+	(*InstructionFile)(nil),              // 58: harness.v1.InstructionFile
+	(*BackgroundState)(nil),              // 59: harness.v1.BackgroundState
+	(*CallPreview)(nil),                  // 60: harness.v1.CallPreview
 }
 var file_harness_v1_toolhost_proto_depIdxs = []int32{
-	34, // 0: harness.v1.StartServerSignInRequest.subject:type_name -> harness.v1.SignInSubject
-	35, // 1: harness.v1.StartServerSignInResponse.start:type_name -> harness.v1.SignInStart
-	36, // 2: harness.v1.FinishServerSignInRequest.returned:type_name -> harness.v1.SignInReturn
-	37, // 3: harness.v1.FinishServerSignInResponse.state:type_name -> harness.v1.SignInState
-	34, // 4: harness.v1.DescribeServerSignInRequest.subject:type_name -> harness.v1.SignInSubject
-	37, // 5: harness.v1.DescribeServerSignInResponse.state:type_name -> harness.v1.SignInState
-	34, // 6: harness.v1.EndServerSignInRequest.subject:type_name -> harness.v1.SignInSubject
-	38, // 7: harness.v1.DescribeHostResponse.tools:type_name -> harness.v1.ToolSpec
-	39, // 8: harness.v1.DescribeHostResponse.sandbox:type_name -> harness.v1.SandboxSupport
-	40, // 9: harness.v1.DescribeHostResponse.services:type_name -> harness.v1.McpServer
-	41, // 10: harness.v1.DescribeWorkspaceRequest.sandbox:type_name -> harness.v1.SandboxConfig
-	42, // 11: harness.v1.DescribeWorkspaceResponse.environment:type_name -> harness.v1.Environment
-	43, // 12: harness.v1.DescribeWorkspaceResponse.problem:type_name -> harness.v1.SandboxProblem
-	44, // 13: harness.v1.ExecuteToolRequest.timeout:type_name -> google.protobuf.Duration
-	45, // 14: harness.v1.ExecuteToolRequest.confinement:type_name -> harness.v1.Confinement
-	46, // 15: harness.v1.ExecuteToolRequest.shown:type_name -> harness.v1.FilePreview
-	47, // 16: harness.v1.ExecuteToolRequest.mcp:type_name -> harness.v1.McpCall
-	48, // 17: harness.v1.ExecuteToolRequest.web:type_name -> harness.v1.WebCall
-	40, // 18: harness.v1.DescribeServersRequest.servers:type_name -> harness.v1.McpServer
-	41, // 19: harness.v1.DescribeServersRequest.sandbox:type_name -> harness.v1.SandboxConfig
-	44, // 20: harness.v1.DescribeServersRequest.wait:type_name -> google.protobuf.Duration
+	35, // 0: harness.v1.StartServerSignInRequest.subject:type_name -> harness.v1.SignInSubject
+	36, // 1: harness.v1.StartServerSignInResponse.start:type_name -> harness.v1.SignInStart
+	37, // 2: harness.v1.FinishServerSignInRequest.returned:type_name -> harness.v1.SignInReturn
+	38, // 3: harness.v1.FinishServerSignInResponse.state:type_name -> harness.v1.SignInState
+	35, // 4: harness.v1.DescribeServerSignInRequest.subject:type_name -> harness.v1.SignInSubject
+	38, // 5: harness.v1.DescribeServerSignInResponse.state:type_name -> harness.v1.SignInState
+	35, // 6: harness.v1.EndServerSignInRequest.subject:type_name -> harness.v1.SignInSubject
+	39, // 7: harness.v1.DescribeHostResponse.tools:type_name -> harness.v1.ToolSpec
+	40, // 8: harness.v1.DescribeHostResponse.sandbox:type_name -> harness.v1.SandboxSupport
+	41, // 9: harness.v1.DescribeHostResponse.services:type_name -> harness.v1.McpServer
+	42, // 10: harness.v1.DescribeWorkspaceRequest.sandbox:type_name -> harness.v1.SandboxConfig
+	43, // 11: harness.v1.DescribeWorkspaceResponse.environment:type_name -> harness.v1.Environment
+	44, // 12: harness.v1.DescribeWorkspaceResponse.problem:type_name -> harness.v1.SandboxProblem
+	45, // 13: harness.v1.ExecuteToolRequest.timeout:type_name -> google.protobuf.Duration
+	46, // 14: harness.v1.ExecuteToolRequest.confinement:type_name -> harness.v1.Confinement
+	47, // 15: harness.v1.ExecuteToolRequest.shown:type_name -> harness.v1.FilePreview
+	48, // 16: harness.v1.ExecuteToolRequest.mcp:type_name -> harness.v1.McpCall
+	49, // 17: harness.v1.ExecuteToolRequest.web:type_name -> harness.v1.WebCall
+	41, // 18: harness.v1.DescribeServersRequest.servers:type_name -> harness.v1.McpServer
+	42, // 19: harness.v1.DescribeServersRequest.sandbox:type_name -> harness.v1.SandboxConfig
+	45, // 20: harness.v1.DescribeServersRequest.wait:type_name -> google.protobuf.Duration
 	15, // 21: harness.v1.DescribeServersResponse.servers:type_name -> harness.v1.DescribedServer
-	49, // 22: harness.v1.DescribedServer.state:type_name -> harness.v1.McpServerState
-	50, // 23: harness.v1.DescribedServer.tools:type_name -> harness.v1.McpDefinition
-	50, // 24: harness.v1.DescribedServer.approved:type_name -> harness.v1.McpDefinition
-	51, // 25: harness.v1.DescribedServer.left_out:type_name -> harness.v1.McpLeftOut
-	52, // 26: harness.v1.ExecuteToolResponse.outcome:type_name -> harness.v1.ToolOutcome
-	44, // 27: harness.v1.ExecuteToolResponse.duration:type_name -> google.protobuf.Duration
-	53, // 28: harness.v1.ExecuteToolResponse.media:type_name -> harness.v1.Media
-	54, // 29: harness.v1.ExecuteToolResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
-	55, // 30: harness.v1.ExecuteToolResponse.background:type_name -> harness.v1.BackgroundCommand
-	56, // 31: harness.v1.ExecuteToolResponse.question:type_name -> harness.v1.ServerQuestion
-	44, // 32: harness.v1.ReadCallOutputRequest.wait:type_name -> google.protobuf.Duration
-	55, // 33: harness.v1.InspectWorkspaceRequest.background:type_name -> harness.v1.BackgroundCommand
+	50, // 22: harness.v1.DescribedServer.state:type_name -> harness.v1.McpServerState
+	51, // 23: harness.v1.DescribedServer.tools:type_name -> harness.v1.McpDefinition
+	51, // 24: harness.v1.DescribedServer.approved:type_name -> harness.v1.McpDefinition
+	52, // 25: harness.v1.DescribedServer.left_out:type_name -> harness.v1.McpLeftOut
+	53, // 26: harness.v1.ExecuteToolResponse.outcome:type_name -> harness.v1.ToolOutcome
+	45, // 27: harness.v1.ExecuteToolResponse.duration:type_name -> google.protobuf.Duration
+	54, // 28: harness.v1.ExecuteToolResponse.media:type_name -> harness.v1.Media
+	55, // 29: harness.v1.ExecuteToolResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
+	56, // 30: harness.v1.ExecuteToolResponse.background:type_name -> harness.v1.BackgroundCommand
+	57, // 31: harness.v1.ExecuteToolResponse.question:type_name -> harness.v1.ServerQuestion
+	45, // 32: harness.v1.ReadCallOutputRequest.wait:type_name -> google.protobuf.Duration
+	56, // 33: harness.v1.InspectWorkspaceRequest.background:type_name -> harness.v1.BackgroundCommand
 	20, // 34: harness.v1.InspectWorkspaceRequest.proposed:type_name -> harness.v1.ProposedCall
-	57, // 35: harness.v1.InspectWorkspaceResponse.instruction_files:type_name -> harness.v1.InstructionFile
-	58, // 36: harness.v1.InspectWorkspaceResponse.background:type_name -> harness.v1.BackgroundState
-	59, // 37: harness.v1.InspectWorkspaceResponse.previews:type_name -> harness.v1.CallPreview
-	48, // 38: harness.v1.CheckAddressRequest.web:type_name -> harness.v1.WebCall
-	44, // 39: harness.v1.CheckCommandRequest.timeout:type_name -> google.protobuf.Duration
-	45, // 40: harness.v1.CheckCommandRequest.confinement:type_name -> harness.v1.Confinement
-	52, // 41: harness.v1.CheckCommandResponse.outcome:type_name -> harness.v1.ToolOutcome
-	54, // 42: harness.v1.CheckCommandResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
-	58, // 43: harness.v1.CancelToolsResponse.background:type_name -> harness.v1.BackgroundState
-	41, // 44: harness.v1.MakeWorktreeRequest.sandbox:type_name -> harness.v1.SandboxConfig
-	8,  // 45: harness.v1.ToolHostService.DescribeHost:input_type -> harness.v1.DescribeHostRequest
-	10, // 46: harness.v1.ToolHostService.DescribeWorkspace:input_type -> harness.v1.DescribeWorkspaceRequest
-	12, // 47: harness.v1.ToolHostService.ExecuteTool:input_type -> harness.v1.ExecuteToolRequest
-	17, // 48: harness.v1.ToolHostService.ReadCallOutput:input_type -> harness.v1.ReadCallOutputRequest
-	19, // 49: harness.v1.ToolHostService.InspectWorkspace:input_type -> harness.v1.InspectWorkspaceRequest
-	22, // 50: harness.v1.ToolHostService.CheckFile:input_type -> harness.v1.CheckFileRequest
-	24, // 51: harness.v1.ToolHostService.CheckAddress:input_type -> harness.v1.CheckAddressRequest
-	26, // 52: harness.v1.ToolHostService.CheckCommand:input_type -> harness.v1.CheckCommandRequest
-	28, // 53: harness.v1.ToolHostService.CancelTools:input_type -> harness.v1.CancelToolsRequest
-	30, // 54: harness.v1.ToolHostService.MakeWorktree:input_type -> harness.v1.MakeWorktreeRequest
-	13, // 55: harness.v1.ToolHostService.DescribeServers:input_type -> harness.v1.DescribeServersRequest
-	32, // 56: harness.v1.ToolHostService.EndWorktree:input_type -> harness.v1.EndWorktreeRequest
-	0,  // 57: harness.v1.ToolHostService.StartServerSignIn:input_type -> harness.v1.StartServerSignInRequest
-	2,  // 58: harness.v1.ToolHostService.FinishServerSignIn:input_type -> harness.v1.FinishServerSignInRequest
-	4,  // 59: harness.v1.ToolHostService.DescribeServerSignIn:input_type -> harness.v1.DescribeServerSignInRequest
-	6,  // 60: harness.v1.ToolHostService.EndServerSignIn:input_type -> harness.v1.EndServerSignInRequest
-	9,  // 61: harness.v1.ToolHostService.DescribeHost:output_type -> harness.v1.DescribeHostResponse
-	11, // 62: harness.v1.ToolHostService.DescribeWorkspace:output_type -> harness.v1.DescribeWorkspaceResponse
-	16, // 63: harness.v1.ToolHostService.ExecuteTool:output_type -> harness.v1.ExecuteToolResponse
-	18, // 64: harness.v1.ToolHostService.ReadCallOutput:output_type -> harness.v1.ReadCallOutputResponse
-	21, // 65: harness.v1.ToolHostService.InspectWorkspace:output_type -> harness.v1.InspectWorkspaceResponse
-	23, // 66: harness.v1.ToolHostService.CheckFile:output_type -> harness.v1.CheckFileResponse
-	25, // 67: harness.v1.ToolHostService.CheckAddress:output_type -> harness.v1.CheckAddressResponse
-	27, // 68: harness.v1.ToolHostService.CheckCommand:output_type -> harness.v1.CheckCommandResponse
-	29, // 69: harness.v1.ToolHostService.CancelTools:output_type -> harness.v1.CancelToolsResponse
-	31, // 70: harness.v1.ToolHostService.MakeWorktree:output_type -> harness.v1.MakeWorktreeResponse
-	14, // 71: harness.v1.ToolHostService.DescribeServers:output_type -> harness.v1.DescribeServersResponse
-	33, // 72: harness.v1.ToolHostService.EndWorktree:output_type -> harness.v1.EndWorktreeResponse
-	1,  // 73: harness.v1.ToolHostService.StartServerSignIn:output_type -> harness.v1.StartServerSignInResponse
-	3,  // 74: harness.v1.ToolHostService.FinishServerSignIn:output_type -> harness.v1.FinishServerSignInResponse
-	5,  // 75: harness.v1.ToolHostService.DescribeServerSignIn:output_type -> harness.v1.DescribeServerSignInResponse
-	7,  // 76: harness.v1.ToolHostService.EndServerSignIn:output_type -> harness.v1.EndServerSignInResponse
-	61, // [61:77] is the sub-list for method output_type
-	45, // [45:61] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	58, // 35: harness.v1.InspectWorkspaceResponse.instruction_files:type_name -> harness.v1.InstructionFile
+	59, // 36: harness.v1.InspectWorkspaceResponse.background:type_name -> harness.v1.BackgroundState
+	60, // 37: harness.v1.InspectWorkspaceResponse.previews:type_name -> harness.v1.CallPreview
+	49, // 38: harness.v1.CheckAddressRequest.web:type_name -> harness.v1.WebCall
+	45, // 39: harness.v1.CheckCommandRequest.timeout:type_name -> google.protobuf.Duration
+	46, // 40: harness.v1.CheckCommandRequest.confinement:type_name -> harness.v1.Confinement
+	53, // 41: harness.v1.CheckCommandResponse.outcome:type_name -> harness.v1.ToolOutcome
+	55, // 42: harness.v1.CheckCommandResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
+	59, // 43: harness.v1.CancelToolsResponse.background:type_name -> harness.v1.BackgroundState
+	34, // 44: harness.v1.CancelToolsResponse.killed_results:type_name -> harness.v1.CancelToolsResponse.KilledResultsEntry
+	42, // 45: harness.v1.MakeWorktreeRequest.sandbox:type_name -> harness.v1.SandboxConfig
+	8,  // 46: harness.v1.ToolHostService.DescribeHost:input_type -> harness.v1.DescribeHostRequest
+	10, // 47: harness.v1.ToolHostService.DescribeWorkspace:input_type -> harness.v1.DescribeWorkspaceRequest
+	12, // 48: harness.v1.ToolHostService.ExecuteTool:input_type -> harness.v1.ExecuteToolRequest
+	17, // 49: harness.v1.ToolHostService.ReadCallOutput:input_type -> harness.v1.ReadCallOutputRequest
+	19, // 50: harness.v1.ToolHostService.InspectWorkspace:input_type -> harness.v1.InspectWorkspaceRequest
+	22, // 51: harness.v1.ToolHostService.CheckFile:input_type -> harness.v1.CheckFileRequest
+	24, // 52: harness.v1.ToolHostService.CheckAddress:input_type -> harness.v1.CheckAddressRequest
+	26, // 53: harness.v1.ToolHostService.CheckCommand:input_type -> harness.v1.CheckCommandRequest
+	28, // 54: harness.v1.ToolHostService.CancelTools:input_type -> harness.v1.CancelToolsRequest
+	30, // 55: harness.v1.ToolHostService.MakeWorktree:input_type -> harness.v1.MakeWorktreeRequest
+	13, // 56: harness.v1.ToolHostService.DescribeServers:input_type -> harness.v1.DescribeServersRequest
+	32, // 57: harness.v1.ToolHostService.EndWorktree:input_type -> harness.v1.EndWorktreeRequest
+	0,  // 58: harness.v1.ToolHostService.StartServerSignIn:input_type -> harness.v1.StartServerSignInRequest
+	2,  // 59: harness.v1.ToolHostService.FinishServerSignIn:input_type -> harness.v1.FinishServerSignInRequest
+	4,  // 60: harness.v1.ToolHostService.DescribeServerSignIn:input_type -> harness.v1.DescribeServerSignInRequest
+	6,  // 61: harness.v1.ToolHostService.EndServerSignIn:input_type -> harness.v1.EndServerSignInRequest
+	9,  // 62: harness.v1.ToolHostService.DescribeHost:output_type -> harness.v1.DescribeHostResponse
+	11, // 63: harness.v1.ToolHostService.DescribeWorkspace:output_type -> harness.v1.DescribeWorkspaceResponse
+	16, // 64: harness.v1.ToolHostService.ExecuteTool:output_type -> harness.v1.ExecuteToolResponse
+	18, // 65: harness.v1.ToolHostService.ReadCallOutput:output_type -> harness.v1.ReadCallOutputResponse
+	21, // 66: harness.v1.ToolHostService.InspectWorkspace:output_type -> harness.v1.InspectWorkspaceResponse
+	23, // 67: harness.v1.ToolHostService.CheckFile:output_type -> harness.v1.CheckFileResponse
+	25, // 68: harness.v1.ToolHostService.CheckAddress:output_type -> harness.v1.CheckAddressResponse
+	27, // 69: harness.v1.ToolHostService.CheckCommand:output_type -> harness.v1.CheckCommandResponse
+	29, // 70: harness.v1.ToolHostService.CancelTools:output_type -> harness.v1.CancelToolsResponse
+	31, // 71: harness.v1.ToolHostService.MakeWorktree:output_type -> harness.v1.MakeWorktreeResponse
+	14, // 72: harness.v1.ToolHostService.DescribeServers:output_type -> harness.v1.DescribeServersResponse
+	33, // 73: harness.v1.ToolHostService.EndWorktree:output_type -> harness.v1.EndWorktreeResponse
+	1,  // 74: harness.v1.ToolHostService.StartServerSignIn:output_type -> harness.v1.StartServerSignInResponse
+	3,  // 75: harness.v1.ToolHostService.FinishServerSignIn:output_type -> harness.v1.FinishServerSignInResponse
+	5,  // 76: harness.v1.ToolHostService.DescribeServerSignIn:output_type -> harness.v1.DescribeServerSignInResponse
+	7,  // 77: harness.v1.ToolHostService.EndServerSignIn:output_type -> harness.v1.EndServerSignInResponse
+	62, // [62:78] is the sub-list for method output_type
+	46, // [46:62] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_toolhost_proto_init() }
@@ -3131,7 +3147,7 @@ func file_harness_v1_toolhost_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_toolhost_proto_rawDesc), len(file_harness_v1_toolhost_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   34,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

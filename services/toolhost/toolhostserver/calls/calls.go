@@ -118,6 +118,8 @@ type call struct {
 	done chan struct{}
 	resp ledger.Response
 	err  error
+	// killed is what a cancelled call had returned by then; set before done.
+	killed string
 }
 
 // status is what this host knows about a call.

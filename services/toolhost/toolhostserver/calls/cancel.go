@@ -117,6 +117,12 @@ func (c Cancellation) Finish(ctx context.Context, resp *harnessv1.CancelToolsRes
 			resp.Finished = append(resp.Finished, part.ID)
 		case part.fate == toolhost.Killed:
 			resp.Killed = append(resp.Killed, part.ID)
+			if part.call != nil && part.call.killed != "" {
+				if resp.KilledResults == nil {
+					resp.KilledResults = map[string]string{}
+				}
+				resp.KilledResults[part.ID] = part.call.killed
+			}
 		case part.fate == toolhost.Unknown:
 			resp.Unknown = append(resp.Unknown, part.ID)
 		}

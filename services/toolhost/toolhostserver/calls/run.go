@@ -125,6 +125,9 @@ func (s *Calls) end(c *call, e Effect, cause error, duration time.Duration) {
 			return
 		case errors.Is(cause, errCancelled):
 			c.resp = noResult(c.Key, harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED, duration)
+			if r, ok := e.Response.(*harnessv1.ExecuteToolResponse); ok {
+				c.killed = r.GetResult()
+			}
 			s.entries.SetPending(c.Key, toolhost.Killed)
 			_ = s.entries.StoreTombstone(c.Key, toolhost.Killed) // CancelTools tries again
 			return

@@ -1249,10 +1249,31 @@ class CancelToolsResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class KilledResultsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     KILLED_FIELD_NUMBER: _builtins.int
     FINISHED_FIELD_NUMBER: _builtins.int
     UNKNOWN_FIELD_NUMBER: _builtins.int
     BACKGROUND_FIELD_NUMBER: _builtins.int
+    KILLED_RESULTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def killed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Calls that ran and were killed."""
@@ -1271,6 +1292,12 @@ class CancelToolsResponse(_message.Message):
     def background(self) -> _containers.RepeatedCompositeFieldContainer[_record_pb2.BackgroundState]:
         """How the background commands that the host knows ended; nothing of them runs."""
 
+    @_builtins.property
+    def killed_results(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """What killed calls had returned by then, as in ExecuteToolResponse.result, by call; only in the
+        first response that names them.
+        """
+
     def __init__(
         self,
         *,
@@ -1278,10 +1305,11 @@ class CancelToolsResponse(_message.Message):
         finished: _abc.Iterable[_builtins.str] | None = ...,
         unknown: _abc.Iterable[_builtins.str] | None = ...,
         background: _abc.Iterable[_record_pb2.BackgroundState] | None = ...,
+        killed_results: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "finished", b"finished", "killed", b"killed", "unknown", b"unknown"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "finished", b"finished", "killed", b"killed", "killed_results", b"killed_results", "unknown", b"unknown"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
