@@ -145,7 +145,11 @@ func killJudging(t *testing.T, m *meshtest.Mesh, j *strict, want, role, point st
 	defer stop()
 	d, entries := twice.through(t.Context(), t, m, fmt.Sprintf("twice-%s-%s-%d", role, strings.ReplaceAll(point, "_", "-"), n))
 	sound(t, d, entries)
-	same(t, want, twiceLog(d, entries))
+	got := twiceLog(d, entries)
+	if name == workflow.Inference+".answered" { // the call whose answer was lost counts too
+		want, got = withoutInput(want), withoutInput(got)
+	}
+	same(t, want, got)
 	repeats := 0
 	if name == workflow.Inference+".answered" {
 		repeats = 1
@@ -178,7 +182,8 @@ func twiceLog(d *driver, entries []runlog.Entry) string {
 func checkTwice(t *testing.T, d *driver, entries []runlog.Entry, j *strict, repeats int) {
 	t.Helper()
 	v := entries[len(entries)-1].Record.GetStep().GetResult().GetQuality()
-	if v.GetAttempts() != 2 || v.GetDelivered() != 2 || v.GetVerifierScore() != 0.9 || v.GetDegraded() || v.GetUsage().GetInputTokens() != 3*90 {
+	if v.GetAttempts() != 2 || v.GetDelivered() != 2 || v.GetVerifierScore() != 0.9 || v.GetDegraded() ||
+		v.GetUsage().GetInputTokens() < 3*90 || (v.GetUsage().GetInputTokens() > 3*90) != (repeats > 0) {
 		t.Errorf("%s: the verdict is %v", d.run, v)
 	}
 	calls, all := j.take(), 0
