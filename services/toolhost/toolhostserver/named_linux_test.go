@@ -69,6 +69,9 @@ func TestFilesThatAPersonHasNamedAreCompared(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(h.dir, "ci/outside.txt")); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink(outside, filepath.Join(h.dir, "ci/away.txt")); err != nil {
+		t.Fatal(err)
+	}
 	h.later()
 	h.command("true")
 	all := []string{"ci/checks.txt", "ci/own.txt", "ci/link.txt", "ci/outside.txt"}
@@ -94,7 +97,7 @@ func TestFilesThatAPersonHasNamedAreCompared(t *testing.T) {
 
 	// Named while a command runs: that is no change of it, what it does then is one.
 	b := h.background("a", "until test -e go; do sleep 0.02; done; echo evil > ci/late.txt; echo written; sleep 3600")
-	h.name("ci/late.txt")
+	h.name("ci/late.txt", "ci/away.txt")
 	h.checkCounts(true, "ci/late.txt")
 	if got := h.command("true").GetGuarded(); got != "" {
 		t.Errorf("got %q", got)
@@ -173,4 +176,31 @@ func TestWhatADeadHostLeftIsComparedBeforeItIsRead(t *testing.T) {
 	next.checkCounts(false, "AGENTS.md", "ci/checks.txt")
 	next.write("AGENTS.md", "be kind\n") // as before the call
 	next.checkInstructions("AGENTS.md", "be kind\n", "CLAUDE.md", "rules\n")
+}
+
+// TestFilesOfNamedSkillsWait, whatever their names and folders are.
+func TestFilesOfNamedSkillsWait(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, Config{})
+	h.write("team/kind/SKILL.md", "---\nname: kind\ndescription: be kind\n---\nkind\n")
+	for _, name := range []string{"team/kind/read.md", "team/kind/unread.md", "team/kind/mine.md"} {
+		h.write(name, "kind\n")
+	}
+	h.later()
+	read := func(file string, counts bool) {
+		t.Helper()
+		req := h.request("skill", "", map[string]any{"name": "kind", "path": file})
+		req.SkillFolders = []string{filepath.Join(h.dir, "team")}
+		text := "kind"
+		if !counts {
+			text = "harness trust"
+		}
+		expect(t, h.execute(req), done, !counts, text)
+	}
+	read("read.md", true)
+	expect(t, h.command("cd team/kind; echo evil > read.md; echo evil > unread.md; echo evil > new.md"), done, false, "Changed, and kept: team/kind/read.md.")
+	for _, file := range []string{"read.md", "unread.md", "new.md"} {
+		read(file, false)
+	}
+	read("mine.md", true)
 }

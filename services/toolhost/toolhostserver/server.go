@@ -243,7 +243,7 @@ func New(config Config) (*Server, error) {
 		return nil, fmt.Errorf("tool host: %w", errors.Join(err, l.Close()))
 	}
 	guarded := places.New(trust.Open(config.Dir), config.Logger)
-	workspaces, err := files.New(data, config.Limits, guarded.Waits, guarded.Named)
+	workspaces, err := files.New(data, config.Limits, files.Records{Waits: guarded.Waits, Named: guarded.Named, ReadAs: guarded.ReadAs})
 	if err != nil {
 		return nil, fmt.Errorf("tool host: %w", errors.Join(err, l.Close()))
 	}

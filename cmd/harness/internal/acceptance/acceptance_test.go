@@ -129,12 +129,12 @@ func TestFilesThatAreReadAreRegistered(t *testing.T) {
 func TestRegisteredFilesAreBounded(t *testing.T) {
 	t.Parallel()
 	store := trust.Open(t.TempDir())
-	for i := range 260 {
+	for i := range 1028 {
 		if err := store.Name(fmt.Sprintf("/w/%d", i), trust.Of([]byte("x"))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := store.NamedIn("/w"); len(got) > 256 || !slices.Contains(got, "259") {
+	if got := store.NamedIn("/w"); len(got) > 1024 || !slices.Contains(got, "1027") {
 		t.Errorf("%d names: %v", len(got), got)
 	}
 }

@@ -30,23 +30,26 @@ import (
 type Files struct {
 	limits toolhost.Limits
 	hidden *workspace.PrivateFolder
-	waits  Waits
-	named  HasNamed
+	Records
 }
 
-// Waits reports whether the content of a file, by its digest, does not count until a person accepts it.
-type Waits func(path, digest string) bool
-
-// HasNamed reports whether a person has named a file by which agents are set up.
-type HasNamed func(path string) bool
+// Records know which files runs have changed.
+type Records struct {
+	// Waits reports whether the content of a file, by its digest, does not count until a person accepts it.
+	Waits func(path, digest string) bool
+	// Named reports whether a person has named a file by which agents are set up.
+	Named func(path string) bool
+	// ReadAs is Waits for a file of any name that instructs an agent. One that counts is compared from then on.
+	ReadAs func(path string, data []byte) bool
+}
 
 // New returns Files. data is the harness's folder for data, without links, which no workspace has.
-func New(data string, limits toolhost.Limits, waits Waits, named HasNamed) (*Files, error) {
+func New(data string, limits toolhost.Limits, records Records) (*Files, error) {
 	hidden, err := workspace.OpenPrivate(data)
 	if err != nil {
 		return nil, err
 	}
-	return &Files{limits: limits, hidden: hidden, waits: waits, named: named}, nil
+	return &Files{limits: limits, hidden: hidden, Records: records}, nil
 }
 
 // Close releases the harness's folder.

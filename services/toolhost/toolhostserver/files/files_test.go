@@ -19,7 +19,9 @@ import (
 func newFiles(t *testing.T) (f *Files, dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	f, err := New(t.TempDir(), toolhost.Limits{}.WithDefaults(), func(string, string) bool { return false }, func(string) bool { return false })
+	f, err := New(t.TempDir(), toolhost.Limits{}.WithDefaults(), Records{
+		Waits: func(string, string) bool { return false }, Named: func(string) bool { return false }, ReadAs: func(string, []byte) bool { return false },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func (f *Files) refuseWrite(w *workspace.Workspace, watch *guard.Watch, r Right,
 		rel, err := filepath.Rel(w.Dir, path)
 		named = named || err == nil && rel == name
 	}
-	if r.Approved && named && (r.Guarded && what != "" || f.named(file)) {
+	if r.Approved && named && (r.Guarded && what != "" || f.Named(file)) {
 		watch.Accept(file)
 	}
 	switch {

@@ -29,7 +29,7 @@ func (f *Files) Instructions(ctx context.Context, r git.Repository) (files []*ha
 			i, ok := f.instruction(ctx, r, root, filepath.Join(at, name))
 			switch {
 			case !ok:
-			case f.waits(filepath.Join(at, name), i.Digest):
+			case f.Waits(filepath.Join(at, name), i.Digest):
 				unaccepted = append(unaccepted, toolhost.Readable(i.Path))
 			default:
 				found = append(found, i)

@@ -125,7 +125,7 @@ func (f *Files) readIn(found, folder, path string) (string, error) {
 		return "", err
 	}
 	digest := content.Digest(data)
-	if f.waits(filepath.Join(found, path), digest) || f.waits(filepath.Join(folder, path), digest) {
+	if f.Waits(filepath.Join(found, path), digest) || f.Waits(filepath.Join(folder, path), digest) || path != toolhost.SkillFile && f.ReadAs(filepath.Join(folder, path), data) {
 		return "", errWaits
 	}
 	return strings.ToValidUTF8(string(data), "\uFFFD"), nil

@@ -230,6 +230,19 @@ func (p *Places) Named(path string) bool {
 	return named
 }
 
+// ReadAs is Waits for a file of any name that instructs an agent, such as one of a skill. One that counts is
+// registered: it is compared from then on.
+func (p *Places) ReadAs(path string, data []byte) bool {
+	now := trust.Of(data)
+	if _, waits := p.store.Unaccepted(path, now.Digest); waits {
+		return true
+	}
+	if err := p.store.Name(path, now); err != nil {
+		p.log.Warn("a file that an agent reads is not registered: its later changes count unasked", "path", path, "error", err)
+	}
+	return false
+}
+
 // Inherit gives the files of a copy of a workspace the records of the workspace.
 func (p *Places) Inherit(workspace, to string) error { return p.store.Inherit(workspace, to) }
 

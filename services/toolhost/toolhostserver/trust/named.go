@@ -16,7 +16,7 @@ import (
 
 const (
 	// maxNamed bounds the files that are registered; those that were read longest ago go first.
-	maxNamed = 256
+	maxNamed = 1024
 	// settledNames is the age of a change of the folder of names from which a further one has another time.
 	settledNames = 2 * time.Second
 )
@@ -59,7 +59,7 @@ func (s *Store) Name(path string, v Version) error {
 		return err
 	}
 	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), s.nameFile(path))
 	}
 	if err != nil {
