@@ -125,7 +125,7 @@ func TestContractReplacesAndScales(t *testing.T) {
 	added := quality.Evaluate(quality.KindOf("chat", nil, 0), &harnessv1.Expected{MinRecommendations: ptr[uint32](2), MinDocuments: ptr[uint32](1)}, 115,
 		quality.Produced{Chars: 100, Artifacts: artifactsOf(0, 1, 0)})
 	if quoteless.GetPassed() || len(quoteless.GetIssues()) != 1 || // false is no opinion
-		 len(added.GetIssues()) != 2 || added.GetArtifactCounts()["recommendation"] != 1 {
+		len(added.GetIssues()) != 2 || added.GetArtifactCounts()["recommendation"] != 1 {
 		t.Errorf("%v\n%v", quoteless, added)
 	}
 }

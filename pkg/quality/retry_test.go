@@ -27,7 +27,9 @@ var rules = []struct {
 	{"Verification skipped", false, false, func(a quality.Attempt, _, _ float64) bool {
 		return a.Fallback && a.ContractPassed && !a.RetryOnFallback
 	}},
-	{"Quality sufficient", false, false, func(a quality.Attempt, _, _ float64) bool { return a.ShortAnswer && a.VerifierPassed && a.Score >= a.Good }},
+	{"Quality sufficient", false, false, func(a quality.Attempt, _, _ float64) bool {
+		return a.ShortAnswer && a.VerifierPassed && a.Score >= a.Good
+	}},
 	{"Max attempts reached", false, false, func(a quality.Attempt, c, _ float64) bool { return a.Number >= a.Max && c >= a.Good }},
 	{"Max attempts reached", false, true, func(a quality.Attempt, _, _ float64) bool { return a.Number >= a.Max }},
 	{"Quality sufficient", false, false, func(a quality.Attempt, c, _ float64) bool { return c >= a.Good }},

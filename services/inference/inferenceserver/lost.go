@@ -76,7 +76,7 @@ func (s *Server) requestUsage(job *harnessv1.Job, in *input) *harnessv1.Usage {
 	for _, t := range in.request.GetTools() {
 		count += tokens.Tool(job.GetModel(), t)
 	}
-	usage := &harnessv1.Usage{InputTokens: uint64(count)} //nolint:gosec // a count
+	usage := &harnessv1.Usage{InputTokens: uint64(count)}
 	usage.CostMicroUsd = s.cfg.Price(job.GetModel(), &model.Response{Usage: usage})
 	return usage
 }
