@@ -7,8 +7,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/quality"
 )
 
-// TestAcceptedInEveryCell compares acceptance with its table: by what the contract found, what the verifier said and where its
-// score is.
+// TestAcceptedInEveryCell compares acceptance with its table: by the results of the contract and of the verifier, and the
+// place of the score.
 func TestAcceptedInEveryCell(t *testing.T) {
 	const low, between, good = 0, 1, 2 // of the score: below the low one, at least the low one, at least the good one
 	accepted := map[string][3]bool{    // by the place of the score

@@ -57,7 +57,7 @@ func ParseVerdict(text string) (Verdict, error) {
 	return v, nil
 }
 
-// genuineIssues returns a model's issues without what marks a fallback.
+// genuineIssues returns a model's issues without the mark of a fallback.
 func genuineIssues(issues []string) []string {
 	for n, issue := range issues {
 		issues[n] = genuine(issue)

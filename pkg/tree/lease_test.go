@@ -140,7 +140,7 @@ func TestResultNamesTheFiles(t *testing.T) {
 	}
 }
 
-// TestResultOfAWorktree offers to merge only what there is.
+// TestResultOfAWorktree names the merge only if there are changes.
 func TestResultOfAWorktree(t *testing.T) {
 	for unchanged, want := range map[bool]string{false: "] Its changes are in its worktree: merge_agent_work ", true: "] It has changed nothing in its worktree: "} {
 		c := &harnessv1.Child{RunId: "a-1", Agent: "look", Worktree: true, Report: &harnessv1.ChildReport{Status: done, Accepted: true, Unchanged: unchanged}}

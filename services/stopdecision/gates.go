@@ -64,13 +64,13 @@ func (d *decision) gates() error {
 		accepted, message = false, "The agent stopped without an output that fits the output schema."
 	case verdict != nil:
 		accepted = d.acceptable(quality.Best(s.GetQuality().GetAttempts()))
-		message = judgedMessage(verdict, accepted)
+		message = describeVerdict(verdict, accepted)
 	}
 	return d.end(harnessv1.RunStatus_RUN_STATUS_DONE, harnessv1.PhaseInput_PHASE_INPUT_COMPLETE, "agent_done", message, accepted)
 }
 
-// judgedMessage returns how work ended that was judged.
-func judgedMessage(verdict *harnessv1.QualityVerdict, accepted bool) string {
+// describeVerdict returns how work ended that was judged.
+func describeVerdict(verdict *harnessv1.QualityVerdict, accepted bool) string {
 	switch {
 	case verdict.GetDegraded():
 		return fmt.Sprintf("No attempt of %d was good enough; the best is delivered.", verdict.GetAttempts())

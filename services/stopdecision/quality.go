@@ -86,7 +86,7 @@ func (d *decision) qualityGate() (decided bool, err error) {
 	return false, nil
 }
 
-// attempt returns what decides about an attempt that was examined.
+// attempt returns an attempt that was examined, for the rules of retry and acceptance.
 func (d *decision) attempt(x *exam) quality.Attempt {
 	cfg := d.s.GetConfig().GetQuality()
 	limit, good, low := quality.Limits(x.kind, cfg)

@@ -366,7 +366,7 @@ func TestPromptsOfVerifiersAreReplaced(t *testing.T) {
 	}
 }
 
-// TestAcceptanceFollowsTheVerdict: a right answer of six characters is accepted at once, work that is judged 0 never.
+// TestAcceptanceFollowsTheVerdict: a right answer of six characters is accepted immediately, work that is judged 0 never.
 func TestAcceptanceFollowsTheVerdict(t *testing.T) {
 	short := func(j *judgement) { j.seen.Chars = 6 }
 	for _, c := range []struct {

@@ -216,7 +216,7 @@ func TestWithoutAWorker(t *testing.T) {
 	}
 }
 
-// TestCallsOfAJobThatDoesNotEnd are in its usage: the request of the first, and what each repeated one recorded.
+// TestCallsOfAJobThatDoesNotEnd are in its usage: the request of the first, and the record of each repeated one.
 func TestCallsOfAJobThatDoesNotEnd(t *testing.T) {
 	b := newBed(t)
 	b.observe(b.observer, request("k1"))

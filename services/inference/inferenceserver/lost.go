@@ -14,7 +14,7 @@ import (
 )
 
 // lostCalls are the calls of a job whose worker died or stopped before it stored a result. The
-// provider has been paid for them, and nothing reports what they used.
+// provider has been paid for them, and nothing reports their usage.
 type lostCalls struct {
 	count uint32
 	usage *harnessv1.Usage // of all of them
@@ -67,7 +67,7 @@ func (w *worker) recordCall(ctx context.Context, job *harnessv1.Job, n uint64, u
 	return recorded, nil
 }
 
-// requestUsage returns what a call uses at least: its request.
+// requestUsage returns the least usage of a call: its request.
 func (s *Server) requestUsage(job *harnessv1.Job, in *input) *harnessv1.Usage {
 	count := 0
 	for _, m := range in.request.GetMessages() {

@@ -197,7 +197,7 @@ func TestStoppingReturnsJobs(t *testing.T) {
 	}
 }
 
-// TestLostCallsAreCounted: what calls used whose workers stopped is in the result, as the harness counts their requests. A
+// TestLostCallsAreCounted: calls whose workers stopped are in the usage of the result, as the harness counts their requests. A
 // job that is called once has no such record, and neither has a delivery that was put back before its call.
 func TestLostCallsAreCounted(t *testing.T) {
 	b := patiently(t, modeltest.NewServer(t, hang(""), hang(""), said("The third."), said("The only one.")))

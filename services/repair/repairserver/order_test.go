@@ -125,7 +125,7 @@ func TestDeletedChildren(t *testing.T) {
 	}
 }
 
-// TestReportOfAWorktree: the report of a child that has ended says whether its worktree has changes, as its tool host says.
+// TestReportOfAWorktree: the report of a child that has ended names an unchanged worktree, as its tool host does.
 func TestReportOfAWorktree(t *testing.T) {
 	var kept atomic.Bool
 	host := steptest.ToolHost(t, func(ctx context.Context, r any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
