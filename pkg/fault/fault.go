@@ -98,3 +98,9 @@ func ReasonName(r harnessv1.ErrorReason) string {
 func ReasonOf(err error) string {
 	return infoOf(status.Convert(err)).GetReason()
 }
+
+// Metadata returns a value of the metadata of an error, as New sets it; empty for none.
+func Metadata(err error, key string) string {
+	st, _ := Status(err)
+	return infoOf(st).GetMetadata()[key]
+}

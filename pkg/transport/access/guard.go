@@ -95,7 +95,7 @@ func (g *Guard) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServe
 	if err != nil {
 		return err
 	}
-	ctx, release, err := g.hold(ctx, admitted)
+	ctx, release, err := g.hold(ctx, admitted, false)
 	if err != nil {
 		return err
 	}

@@ -29,12 +29,13 @@ func endOf(ctx context.Context) error {
 }
 
 // hold returns a context that ends within recheck after the line of a token is removed or
-// changed. release has to be called. It refuses more than the token may hold at the same time.
-func (g *Guard) hold(ctx context.Context, admitted entry) (held context.Context, release func(), err error) {
+// changed. release has to be called. It refuses more than the token may hold at the same time; ends is set for a
+// request that ends or interrupts a run.
+func (g *Guard) hold(ctx context.Context, admitted entry, ends bool) (held context.Context, release func(), err error) {
 	if g.tokens == nil || g.tokens.file == nil {
 		return ctx, func() {}, nil
 	}
-	leave, err := g.tokens.holders.watch(admitted.caller)
+	leave, err := g.tokens.holders.watch(admitted.caller, ends)
 	if err != nil {
 		return nil, nil, err
 	}

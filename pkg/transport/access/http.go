@@ -1,6 +1,9 @@
 package access
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+)
 
 // HTTP passes requests with `Authorization: Bearer TOKEN` to next and answers any other
 // through refuse with UNAUTHENTICATED. The namespaces of the token are checked by a
@@ -14,7 +17,7 @@ func (g *Guard) HTTP(next http.Handler, refuse func(http.ResponseWriter, error))
 			refuse(w, err)
 			return
 		}
-		ctx, release, err := g.hold(r.Context(), admitted)
+		ctx, release, err := g.hold(r.Context(), admitted, ends(r))
 		if err != nil {
 			refuse(w, err)
 			return
@@ -24,4 +27,10 @@ func (g *Guard) HTTP(next http.Handler, refuse func(http.ResponseWriter, error))
 		next.ServeHTTP(w, inner)
 		r.Pattern = inner.Pattern // for middleware outside that counts requests by route
 	})
+}
+
+// ends reports whether a request ends or interrupts a run: a holder with as many open streams as it may have can still
+// send it.
+func ends(r *http.Request) bool {
+	return r.Method == http.MethodPost && (strings.HasSuffix(r.URL.Path, "/cancel") || strings.HasSuffix(r.URL.Path, "/interrupt"))
 }

@@ -2,6 +2,7 @@ package access
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -99,17 +100,27 @@ func (h *holders) start(c Caller, usage Usage) error {
 	if holder.starts == nil || holder.most != quotas.Starts {
 		holder.most, holder.starts = quotas.Starts, rate.NewLimiter(rate.Every(time.Minute/time.Duration(quotas.Starts)), quotas.Starts)
 	}
-	if !holder.starts.Allow() {
-		return exceeded("starts", quotas.Starts, fmt.Sprintf("this token may start %d runs a minute: wait, and start it again with the same run_id", quotas.Starts))
+	if next := holder.starts.Reserve(); next.Delay() > 0 {
+		wait := next.Delay()
+		next.Cancel()
+		return exceeded("starts", quotas.Starts, fmt.Sprintf("this token may start %d runs a minute: wait, and start it again with the same run_id", quotas.Starts),
+			"retry_after", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 	}
 	return nil
 }
 
-// watch counts an open stream or HTTP request until leave is called, or refuses it.
-func (h *holders) watch(c Caller) (leave func(), err error) {
+// reserve are the HTTP requests that end or interrupt runs and that a holder may have next to its watchers.
+const reserve = 8
+
+// watch counts an open stream or HTTP request until leave is called, or refuses it. ends is set for a
+// request that ends or interrupts a run.
+func (h *holders) watch(c Caller, ends bool) (leave func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	holder, most := h.of(c.Name), c.Quotas.orDefaults().Watchers
+	if ends && holder.watchers < most+reserve {
+		most += reserve
+	}
 	if holder.watchers >= most {
 		return nil, exceeded("watchers", most, fmt.Sprintf("this token has %d open streams and requests, as many as it may: end one", holder.watchers))
 	}
@@ -122,9 +133,9 @@ func (h *holders) watch(c Caller) (leave func(), err error) {
 }
 
 // exceeded returns the refusal of what exceeds a quota.
-func exceeded(quota string, most int, what string) error {
+func exceeded(quota string, most int, what string, more ...string) error {
 	st, _ := fault.Status(fault.New(codes.ResourceExhausted, harnessv1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED,
-		what+"; "+quota+"= in its line of the tokens file sets that", "quota", quota, "limit", strconv.Itoa(most)))
+		what+"; "+quota+"= in its line of the tokens file sets that", append([]string{"quota", quota, "limit", strconv.Itoa(most)}, more...)...))
 	return st.Err()
 }
 

@@ -3,6 +3,7 @@ package access_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -61,6 +62,11 @@ func TestQuotasOfAToken(t *testing.T) {
 		t.Errorf("the first start: %v", err)
 	}
 	checkQuota(t, within, "starts", "1 runs a minute")
+	_, err = harnessv1.NewGatewayServiceClient(dial(t, within.ServerOptions()...)).
+		StartRun(withToken(t, "Bearer "+forAll), &harnessv1.StartRunRequest{Spec: spec(func(*harnessv1.RunSpec) {})})
+	if wait, _ := strconv.Atoi(fault.Metadata(err, "retry_after")); wait < 1 || wait > 60 {
+		t.Errorf("the next start is in %d s: %v", wait, err)
+	}
 }
 
 // TestOpenStreamsOfATokenAreBounded, with its HTTP requests; one that ends makes room.
@@ -70,15 +76,18 @@ func TestOpenStreamsOfATokenAreBounded(t *testing.T) {
 	guard := access.NewGuard(file)
 	client := harnessv1.NewGatewayServiceClient(dial(t, guard.ServerOptions()...))
 	inside, leave := make(chan struct{}), make(chan struct{})
-	server := httptest.NewServer(guard.HTTP(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	server := httptest.NewServer(guard.HTTP(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			return
+		}
 		inside <- struct{}{}
 		<-leave
 	}), func(w http.ResponseWriter, err error) { http.Error(w, err.Error(), http.StatusTooManyRequests) }))
 	defer server.Close()
-	get := func(token string) <-chan int {
+	send := func(method, path, token string) <-chan int {
 		answered := make(chan int, 1)
 		go func() {
-			r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+			r, _ := http.NewRequestWithContext(t.Context(), method, server.URL+path, nil)
 			r.Header.Set("Authorization", "Bearer "+token)
 			response, err := http.DefaultClient.Do(r)
 			if err != nil {
@@ -90,11 +99,20 @@ func TestOpenStreamsOfATokenAreBounded(t *testing.T) {
 		}()
 		return answered
 	}
+	get := func(token string) <-chan int { return send(http.MethodGet, "/", token) }
 	first, second := get(forAll), get(forAll)
 	<-inside
 	<-inside
 	if got := <-get(forAll); got != http.StatusTooManyRequests {
 		t.Errorf("a third request: %d", got)
+	}
+	for _, path := range []string{"/v1/runs/r/cancel", "/v1/runs/r/interrupt"} { // these end what takes the places
+		if got := <-send(http.MethodPost, path, forAll); got != http.StatusOK {
+			t.Errorf("%s: %d", path, got)
+		}
+	}
+	if got := <-send(http.MethodPost, "/v1/runs/r/resume", forAll); got != http.StatusTooManyRequests {
+		t.Errorf("another request: %d", got)
 	}
 	stream, err := client.Run(withToken(t, "Bearer "+forAll))
 	if err == nil {

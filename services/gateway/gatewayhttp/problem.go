@@ -34,8 +34,11 @@ const retryAfter = "1"
 // becomes INTERNAL with a fixed text. An answer that has started is unchanged.
 func WriteError(w http.ResponseWriter, err error) {
 	p, code := problemOf(err)
-	if code == http.StatusServiceUnavailable {
+	switch wait := fault.Metadata(err, "retry_after"); {
+	case code == http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", retryAfter)
+	case code == http.StatusTooManyRequests && wait != "":
+		w.Header().Set("Retry-After", wait)
 	}
 	writeProblem(w, code, p)
 }

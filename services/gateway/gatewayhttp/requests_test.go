@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayhttp"
 	"github.com/harnessmesh/harnessmesh/test/kit/openapitest"
@@ -340,6 +341,13 @@ func TestEveryCodeHasItsStatus(t *testing.T) {
 		gatewayhttp.WriteError(w, status.Error(code, "no"))
 		if w.Code != want || (w.Header().Get("Retry-After") != "") != (want == 503) {
 			t.Errorf("%s: %d %v", code, w.Code, w.Header())
+		}
+		if code == codes.ResourceExhausted {
+			w := httptest.NewRecorder()
+			gatewayhttp.WriteError(w, fault.New(code, harnessv1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED, "no", "retry_after", "7"))
+			if w.Code != want || w.Header().Get("Retry-After") != "7" {
+				t.Errorf("of a quota by the minute: %d %v", w.Code, w.Header())
+			}
 		}
 		if name := "\"code\":\"" + strings.ToUpper(strings.ReplaceAll(snake(code), " ", "_")) + "\""; !strings.Contains(w.Body.String(), name) {
 			t.Errorf("%s: %s has no %s", code, w.Body, name)
