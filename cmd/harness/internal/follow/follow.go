@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
@@ -392,7 +393,11 @@ func (f *follower) ended(ctx context.Context, err error) error {
 	}
 	if f.failing.IsZero() {
 		f.failing = time.Now()
-		f.Printer.Remark(fmt.Sprintf("the gateway is unavailable; retrying for up to %v", f.Patience))
+		why := "the gateway is unavailable"
+		if status.Code(err) == codes.ResourceExhausted { // the message has the number, and what to do
+			why = "the gateway refuses: " + content.Line(content.Clean(status.Convert(err).Message()), maxRefusal)
+		}
+		f.Printer.Remark(fmt.Sprintf("%s; retrying for up to %v", why, f.Patience))
 	}
 	if time.Since(f.failing) > f.Patience {
 		return err
@@ -400,6 +405,9 @@ func (f *follower) ended(ctx context.Context, err error) error {
 	f.again(min(100*time.Millisecond<<min(f.waits, 6), 5*time.Second))
 	return nil
 }
+
+// maxRefusal bounds what is shown of a refusal, in bytes.
+const maxRefusal = 300
 
 // back records that the gateway has answered.
 func (f *follower) back() {

@@ -255,6 +255,32 @@ func (f *watch) check(t *testing.T, newest uint64) {
 	}
 }
 
+// full refuses the first streams for a quota of the token.
+type full struct {
+	harnessv1.GatewayServiceClient
+	left atomic.Int32
+}
+
+func (f *full) WatchRun(ctx context.Context, q *harnessv1.WatchRunRequest, options ...grpc.CallOption) (grpc.ServerStreamingClient[harnessv1.WatchRunResponse], error) {
+	if f.left.Add(-1) >= 0 {
+		return nil, status.Error(codes.ResourceExhausted, "this token has 2 open streams and requests, as many as it may: end one")
+	}
+	return f.GatewayServiceClient.WatchRun(ctx, q, options...)
+}
+
+// TestAQuotaIsNamed with its number and what to do, and the stream is opened again.
+func TestAQuotaIsNamed(t *testing.T) {
+	b := newBed(t)
+	client := &full{GatewayServiceClient: b.client}
+	client.left.Store(2)
+	f := b.follow(follow.Config{Client: client})
+	f.notes.expect(t, "the gateway refuses: this token has 2 open streams and requests, as many as it may: end one; retrying", 1)
+	f.out.expect(t, `"1-1"`, 1)
+	b.step("repair")
+	b.step(runlog.End)
+	b.must(f.end(t))
+}
+
 // A gateway that goes away and comes back, again and again, costs a watcher
 // nothing: each event comes once, no text comes twice, and each restart prints two
 // notes.
