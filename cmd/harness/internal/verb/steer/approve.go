@@ -152,7 +152,13 @@ func (c *ApproveCmd) Run(ctx context.Context, a *console.Console) (int, error) {
 		return exit.Error, err
 	}
 	c.print(a, call, v)
-	return code, send(v)
+	if err := send(v); err != nil {
+		return code, err
+	}
+	if v.Decision == harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN && call.GetTool() != "" {
+		fmt.Fprintf(a.Err, "allowed for this run: %s\n", render.Granted(call.GetTool(), v.Rules))
+	}
+	return code, nil
 }
 
 // complete adds the rules and the arguments of the flags to a decision.
@@ -212,7 +218,7 @@ func (c *ApproveCmd) lasts() string {
 	return ""
 }
 
-// print writes the call, and the rules or arguments of the answer to it.
+// print writes the call, and the arguments of the answer to it.
 func (c *ApproveCmd) print(a *console.Console, call *harnessv1.PendingCall, v follow.Verdict) {
 	if call.GetTool() == "" {
 		return
@@ -230,10 +236,7 @@ func (c *ApproveCmd) print(a *console.Console, call *harnessv1.PendingCall, v fo
 	for _, line := range style.CallLines(call) {
 		text.WriteString("  " + line + "\n")
 	}
-	switch {
-	case v.Decision == harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN:
-		fmt.Fprintf(&text, "allowed for this run: %s\n", render.Granted(call.GetTool(), v.Rules))
-	case v.Arguments != nil:
+	if v.Arguments != nil {
 		changed := proto.CloneOf(call)
 		changed.Arguments = content.Inline(*v.Arguments)
 		if changed.GetPreview() != nil {

@@ -247,6 +247,13 @@ func TestApproveWithRulesAndArguments(t *testing.T) {
 			t.Errorf("%q stored %q, want %q", test.args, sent, test.want)
 		}
 	}
+	f.Mu.Lock()
+	f.Refuse = "approval.rules[0]: too wide"
+	f.Mu.Unlock()
+	f.Add("refused", "default", harnesstest.ASpec()).Waits(command)
+	if got := harnesstest.Call(t, nil, "", "approve", "refused", "--server", f.Address, "--rule", "go test"); got.Code == 0 || strings.Contains(got.Err, "allowed") || !strings.Contains(got.Err, "too wide") {
+		t.Errorf("a rule that the gateway refuses: %+v", got)
+	}
 	if last := f.Approvals()[6]; last.GetArguments().GetInline() != `{"command":"pwd"}` {
 		t.Errorf("sent %v", last)
 	}
