@@ -76,6 +76,18 @@ func TestServersThatBreakTheProtocol(t *testing.T) {
 	}
 }
 
+// TestAFloodOfReportsEndsTheServer, and so the call that waits for it, long before its time limit.
+func TestAFloodOfReportsEndsTheServer(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, Config{})
+	defer h.endServers()
+	call := h.serverCall(servertest.Server("raw", servertest.Raw+"="+servertest.RawFlood), "speak", "{}")
+	call.Timeout = durationpb.New(time.Hour)
+	if r := h.execute(call); r.GetOutcome() != unknown {
+		t.Errorf("got %v", r)
+	}
+}
+
 // TestServersThatNeverStart: none delays another one, or the end of the run.
 func TestServersThatNeverStart(t *testing.T) {
 	if testing.Short() {

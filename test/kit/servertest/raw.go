@@ -50,7 +50,18 @@ const (
 	RawNamed = "named"
 	// RawMuddled answers calls with content that is none.
 	RawMuddled = "muddled"
+	// RawFlood answers no call, and reports other tools without end.
+	RawFlood = "flood"
 )
+
+// flood reports other tools until nothing reads it any more.
+func flood(out io.Writer) {
+	for {
+		if _, err := io.WriteString(out, `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`+"\n"); err != nil {
+			return
+		}
+	}
+}
 
 // raw serves the protocol by hand, until standard input ends.
 func raw(how string, in io.Reader, out io.Writer) {
@@ -84,6 +95,9 @@ func raw(how string, in io.Reader, out io.Writer) {
 			answer(id, `"result":`+rawTools(how, m.Params.Cursor))
 		case m.Method != "tools/call":
 			answer(id, `"error":{"code":-32601,"message":"method not found"}`)
+		case how == RawFlood:
+			flood(out)
+			return
 		case how == RawImage:
 			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"image","mimeType":"image/png","data":"`, id)
 			_, _ = io.CopyN(w, letters{}, 267<<20) // of 200 MB in base64

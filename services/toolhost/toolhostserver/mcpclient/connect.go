@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/time/rate"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
@@ -44,6 +45,7 @@ func (s *session) connect(ctx context.Context, stop context.CancelCauseFunc) (*c
 		}
 		return nil, nil, nil, explain(err)
 	}
+	reports := rate.NewLimiter(maxReports, 10*maxReports)
 	client := mcp.NewClient(&mcp.Implementation{Name: "harnessmesh", Version: "1"}, &mcp.ClientOptions{
 		Capabilities:   &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}}},
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
@@ -51,6 +53,9 @@ func (s *session) connect(ctx context.Context, stop context.CancelCauseFunc) (*c
 			return conn.elicit(ctx, r.Params, s.secrets.line(r.Params.Message, 400))
 		},
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
+			if !reports.Allow() {
+				stop(errFlood)
+			}
 			select {
 			case conn.changed <- struct{}{}:
 			default: // its tools are listed again already
@@ -83,6 +88,11 @@ func (s *session) connect(ctx context.Context, stop context.CancelCauseFunc) (*c
 	}()
 	return conn, tools, leftOut, nil
 }
+
+// maxReports bounds how often in a second, and ten times as often at once, a server may report other tools.
+const maxReports = 100
+
+var errFlood = errors.New("it reported other tools without end")
 
 var errEnded = errors.New("it has ended")
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/time/rate"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient/signin"
@@ -367,9 +368,13 @@ func (s *session) definition(tool string) *harnessv1.McpDefinition {
 // followChanges lists the tools again whenever the server has reported that they changed, until ctx
 // ends.
 func (s *session) followChanges(ctx context.Context, conn *connection) {
+	lists := rate.NewLimiter(1, 5) // a server may report others whenever it lists them
 	for {
 		select {
 		case <-conn.changed:
+			if lists.Wait(ctx) != nil {
+				return
+			}
 			s.relist(ctx, conn)
 		case <-ctx.Done():
 			return
