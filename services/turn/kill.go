@@ -51,7 +51,10 @@ func (p *Progress) cancelled(ledger string, c CallsCancelled, away error) {
 	if e.cancels == nil {
 		e.cancels = map[string]*cancellation{}
 	}
-	k := &cancellation{calls: p.running(ledger), away: away, unknown: map[string]bool{}, ended: map[string]bool{}, results: map[string]*harnessv1.ExecuteToolResponse{}, texts: map[string]string{}}
+	k := &cancellation{
+		calls: p.running(ledger), away: away, unknown: map[string]bool{}, ended: map[string]bool{},
+		results: map[string]*harnessv1.ExecuteToolResponse{}, texts: map[string]string{},
+	}
 	for _, call := range k.calls {
 		k.unknown[call.ID] = slices.Contains(c.Unknown, call.HostID())
 		k.texts[call.ID] = c.Results[call.HostID()]
