@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,7 +69,7 @@ func StartNode(ctx context.Context, cfg node.Config) (*node.Node, error) {
 	n, err := node.Start(ctx, cfg)
 	var held *node.HeldError
 	if errors.As(err, &held) {
-		return nil, fmt.Errorf("%w; stop it, use its gateway (--server), or use another --data", held)
+		return nil, fmt.Errorf("%w; stop it, use its gateway (%s), or use another --data", held, cmp.Or(held.Flags, "--server"))
 	}
 	return n, err
 }

@@ -39,6 +39,9 @@ type HeldError struct {
 	PID int
 	// Command is the program and verb of the process.
 	Command string
+	// Flags are those of the command line that use its gateway: its address, and the file of the
+	// key. Empty while it starts.
+	Flags string
 }
 
 // Error returns a text that names the process.
@@ -61,6 +64,17 @@ type holder struct {
 	Background bool `json:"background,omitempty"`
 }
 
+// flags returns the flags that use the gateway of the process.
+func (h holder) flags() string {
+	switch {
+	case h.Socket == "":
+		return ""
+	case h.KeyFile == "":
+		return "--server unix:" + h.Socket
+	}
+	return "--server unix:" + h.Socket + " --token-file " + h.KeyFile
+}
+
 // lockWait bounds the attempts to lock.
 const lockWait = 250 * time.Millisecond
 
@@ -80,7 +94,7 @@ func hold(dir string) (*flock.Flock, error) {
 	}
 	if !ok {
 		h, _ := readHolder(dir)
-		return nil, &HeldError{Dir: dir, PID: h.PID, Command: h.Command}
+		return nil, &HeldError{Dir: dir, PID: h.PID, Command: h.Command, Flags: h.flags()}
 	}
 	// A killed process may have left its file: no client must connect to its dead
 	// socket.
