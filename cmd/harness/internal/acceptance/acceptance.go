@@ -35,8 +35,16 @@ type Person struct {
 	in      *bufio.Reader
 	// words are the flags with which harness trust finds the records.
 	words string
+	// read are the files that Register registers.
+	read []readFile
 	// interrupted is set once a signal has ended a question.
 	interrupted bool
+}
+
+// readFile is a file that counts.
+type readFile struct {
+	path    string
+	content trust.Version
 }
 
 // At returns the person at a console. data is the data directory; empty: that of the user. Without one,
@@ -95,8 +103,15 @@ func (p *Person) Read(path string) ([]byte, error) {
 	default:
 		return nil, fmt.Errorf("%s: a run has changed it, and no person has accepted that: look at it with harness trust%s, and accept it with harness trust%s %s", path, p.words, p.words, path)
 	}
-	p.register(absolute, now)
+	p.read = append(p.read, readFile{absolute, now})
 	return data, nil
+}
+
+// Register has the files that were read compared from now on. Before it nothing is stored.
+func (p *Person) Register() {
+	for _, f := range p.read {
+		p.register(f.path, f.content)
+	}
 }
 
 // register has a file compared from now on. One that is no file, such as standard input, is not.

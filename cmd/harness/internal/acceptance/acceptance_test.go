@@ -101,6 +101,10 @@ func TestFilesThatAreReadAreRegistered(t *testing.T) {
 	if _, err := person.Read("/dev/null"); err != nil {
 		t.Fatal(err)
 	}
+	if len(store.NamedIn("/")) != 0 {
+		t.Error("something is stored before the run starts")
+	}
+	person.Register()
 	if got := store.NamedIn("/"); len(got) != 2 || len(store.NamedIn(dir)) != 2 {
 		t.Errorf("registered: %v", got)
 	}

@@ -118,6 +118,7 @@ func (c *Cmd) Run(ctx context.Context, a *console.Console) (int, error) {
 		}
 		runspec.WarnChecks(a, spec.GetContract(), spec.GetWorkspace())
 	}
+	person.Register()
 	spec.Media = files
 	if c.NoStream {
 		spec.Config.Model = &harnessv1.ModelConfig{Streaming: new(bool)}
