@@ -251,6 +251,10 @@ var quick = grpc.ConnectParams{
 	MinConnectTimeout: time.Second,
 }
 
+// retries has starts of runs sent again while a role that they need is not there, as clients do.
+const retries = `{"methodConfig": [{"name": [{"service": "harness.v1.GatewayService", "method": "StartRun"}], "retryPolicy": {
+	"maxAttempts": 5, "initialBackoff": "0.2s", "maxBackoff": "2s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
+
 // Client returns a client of the gateway. Its calls wait while the gateway is away.
 func (m *Mesh) Client() harnessv1.GatewayServiceClient {
 	m.tb.Helper()
@@ -259,7 +263,8 @@ func (m *Mesh) Client() harnessv1.GatewayServiceClient {
 	if m.conn == nil {
 		var err error
 		m.conn, err = grpc.NewClient(m.gateway, grpc.WithTransportCredentials(insecure.NewCredentials()), keytest.With(m.Data(workflow.Gateway)),
-			grpc.WithDefaultCallOptions(grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(64<<20)), grpc.WithConnectParams(quick))
+			grpc.WithDefaultCallOptions(grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(64<<20)), grpc.WithConnectParams(quick),
+			grpc.WithDefaultServiceConfig(retries))
 		if err != nil {
 			m.tb.Fatal(err)
 		}
