@@ -30,7 +30,7 @@ func OpenSegment(s *harnessv1.Snapshot) {
 	if s.GetJit() != nil {
 		s.Jit.Fired = slices.DeleteFunc(s.Jit.Fired, func(id string) bool { return id == limitRule })
 	}
-	if s.GetCompactionPlan().GetFailed() != nil { // summaries are asked for anew
+	if s.GetCompactionPlan().GetFailed() != nil { // the failures of a segment do not count in the next
 		s.CompactionPlan = proto.CloneOf(s.GetCompactionPlan())
 		s.CompactionPlan.Failed = nil
 	}

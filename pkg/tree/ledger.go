@@ -62,7 +62,7 @@ func Idle(c *harnessv1.Child) bool {
 
 // passes reports whether a child that is parked, by its report, continues by itself. One that waits
 // for sub-agents does not once all of them wait: the reason then names the first. One whose provider's
-// key is missing waits for a client, and its report says so.
+// key is missing waits for a client, and its report has that.
 func passes(r *harnessv1.ChildReport) bool {
 	switch reason := r.GetReason(); reason.GetKind() {
 	case runstate.KindWait:

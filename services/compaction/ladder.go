@@ -104,7 +104,7 @@ func (d *decision) dropResults(p *pass, limit, target uint64) {
 	d.dropClass(p, anyResult, limit, target)
 }
 
-// dropTexts leaves out the agent's own older texts, and what the harness has said to it.
+// dropTexts leaves out the agent's own older texts, and the harness's messages to it.
 func (d *decision) dropTexts(p *pass, limit, target uint64) { d.dropClass(p, assistant, limit, target) }
 
 // dropClass leaves out older messages of a class. One message names all that are left out.
@@ -126,7 +126,7 @@ func (d *decision) worth(p *pass) bool {
 }
 
 // apply shows a merged summary instead of its span, if that is shorter. It reports whether
-// it is. Texts that are dropped count as shown: the summary says again what was in them.
+// it is. Texts that are dropped count as shown: the summary has their content again.
 func (p *pass) apply(ref *harnessv1.SummaryRef) bool {
 	plan := proto.CloneOf(p.plan)
 	plan.Summary = ref

@@ -17,8 +17,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-// say adds a turn in which the agent only speaks.
-func (a *agent) say(tokens uint32) {
+// text adds a turn without calls.
+func (a *agent) text(tokens uint32) {
 	a.s.TurnCount++
 	a.add(tokens, &harnessv1.Message{Role: harnessv1.Role_ROLE_ASSISTANT, Content: content.Inline(fmt.Sprintf("Thought %d. ", a.s.GetTurnCount()) + strings.Repeat("so ", int(tokens)))})
 }
@@ -34,7 +34,7 @@ func (a *agent) sent(summary *harnessv1.StructuredSummary) (messages []*harnessv
 }
 
 // TestNoRunDiesOfItsOwnText: with every kind of message in turn, without any summary, each request of 300 turns
-// fits, is valid, and has the goal, what is kept and the last turn.
+// fits, is valid, and has the goal, all kept messages and the last turn.
 func TestNoRunDiesOfItsOwnText(t *testing.T) {
 	for name, summarizer := range map[string]func(a *agent, job *harnessv1.SummaryJob){
 		"garbage": func(a *agent, job *harnessv1.SummaryJob) {
@@ -51,7 +51,7 @@ func TestNoRunDiesOfItsOwnText(t *testing.T) {
 			for turn := range 300 {
 				switch turn % 6 {
 				case 0:
-					a.say(700)
+					a.text(700)
 				case 1:
 					a.turn(900, replayable)
 				case 2:
@@ -59,7 +59,7 @@ func TestNoRunDiesOfItsOwnText(t *testing.T) {
 				case 3, 4:
 					a.turn(20, replayable)
 				default:
-					a.say(60)
+					a.text(60)
 					a.add(90, &harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE, Content: content.Inline(strings.Repeat("Go on. ", 40))})
 				}
 				for asked := len(a.requested); ; {
@@ -127,7 +127,7 @@ func TestTextsAreDroppedBeforeResultsAreShortened(t *testing.T) {
 	late.s.TurnCount++
 	late.add(40, &harnessv1.Message{Role: harnessv1.Role_ROLE_ASSISTANT, ToolCalls: []*harnessv1.ToolCall{{Id: "late", Name: "run_agent", Arguments: content.Inline("{}")}}})
 	for range 16 {
-		late.say(700)
+		late.text(700)
 	}
 	late.add(100, &harnessv1.Message{Role: harnessv1.Role_ROLE_TOOL, ToolCallId: "late", ToolName: "run_agent", Content: content.Inline(strings.Repeat("line\n", 100))})
 	if out := late.step(); out.GetOutcome().GetStep().GetTo() != workflow.Turn || !strings.Contains(late.actions(), "drop 4 ") {
@@ -136,7 +136,7 @@ func TestTextsAreDroppedBeforeResultsAreShortened(t *testing.T) {
 
 	a := newAgent(t, 10_000, nil)
 	for range 13 {
-		a.say(450)
+		a.text(450)
 		a.turn(180, nonReplayable)
 	}
 	a.step()
@@ -149,19 +149,19 @@ func TestTextsAreDroppedBeforeResultsAreShortened(t *testing.T) {
 	}
 }
 
-// TestSummaryOfDroppedTexts: a summarizer that comes back summarizes what was dropped meanwhile.
+// TestSummaryOfDroppedTexts: a summarizer that comes back summarizes the texts that were dropped meanwhile.
 func TestSummaryOfDroppedTexts(t *testing.T) {
 	a := newAgent(t, 10_000, func(c *harnessv1.ContextConfig) {
 		c.Strategies = []harnessv1.CompactionAction{harnessv1.CompactionAction_COMPACTION_ACTION_SUMMARIZE, harnessv1.CompactionAction_COMPACTION_ACTION_DROP}
 	})
 	a.inference = false
 	for a.s.GetCompactionPlan().GetDropped() == 0 {
-		a.say(500)
+		a.text(500)
 		a.step()
 	}
 	a.inference = true
 	for len(a.requested) == 0 {
-		a.say(500)
+		a.text(500)
 		a.step()
 	}
 	if job := a.requested[0]; job.GetFirstMessage() != 3 || job.GetThroughMessage() < 8 {
@@ -169,7 +169,7 @@ func TestSummaryOfDroppedTexts(t *testing.T) {
 	}
 	a.summarized(3_500)
 	for a.s.GetCompactionPlan().GetSummary() == nil && a.s.GetTurnCount() < 60 {
-		a.say(500)
+		a.text(500)
 		a.step()
 	}
 	if a.s.GetCompactionPlan().GetSummary() == nil {
@@ -219,7 +219,7 @@ func TestLinesReplaceWhatIsLonger(t *testing.T) {
 	}
 }
 
-// TestLongMessagesOfTheUserAreMoreThan2000Tokens: those of just so many are shown.
+// TestLongMessagesOfTheUserAreMoreThan2000Tokens: those of 2,000 are shown.
 func TestLongMessagesOfTheUserAreMoreThan2000Tokens(t *testing.T) {
 	for tokens, brief := range map[uint32]bool{2_000: false, 2_001: true} {
 		a := newAgent(t, 20_000, nil)
@@ -245,7 +245,7 @@ func TestPassThatEndsNearItsAim(t *testing.T) {
 			c.RecentMessages = proto.Uint32(2)
 		})
 		for range 4 {
-			a.say(500)
+			a.text(500)
 		}
 		a.turn(4_100-c.rest, replayable)
 		a.add(1_650+c.rest, &harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Content: content.Inline("More.")})
@@ -257,8 +257,8 @@ func TestPassThatEndsNearItsAim(t *testing.T) {
 	}
 }
 
-// TestSegmentAsksAnew: the failures of a segment do not count in the next one, whose jobs have other keys.
-func TestSegmentAsksAnew(t *testing.T) {
+// TestSegmentAsksAgain: the failures of a segment do not count in the next one, whose jobs have other keys.
+func TestSegmentAsksAgain(t *testing.T) {
 	a := newAgent(t, 100_000, onlySummaries)
 	runstate.OpenSegment(a.s)
 	for range 15 {

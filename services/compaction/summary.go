@@ -24,7 +24,7 @@ const (
 	spanShare         = 0.60 // of the window that a span holds at most; longer ones are taken in parts
 	retryTurns        = 3    // after the first failure before another request, below blocking pressure
 	maxRetryTurns     = 24   // after later failures: each time twice as many, up to these
-	urgentAttempts    = 3    // requests that may fail in a turn that cannot go on without a summary
+	urgentAttempts    = 3    // requests that may fail in a turn that cannot continue without a summary
 	maxJobs           = 4    // of which the usage is still to be counted
 )
 

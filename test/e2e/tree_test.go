@@ -70,10 +70,10 @@ agents:
 	}
 }
 
-// TestATreeWhoseKeyIsGoneRests: a run whose sub-agent has lost its key ends its command with exit
+// TestATreeWhoseKeyIsGoneIsParked: a run whose sub-agent has lost its key ends its command with exit
 // 4 and names the variable. A client that has the key continues the tree, by its root or by the
 // sub-agent.
-func TestATreeWhoseKeyIsGoneRests(t *testing.T) {
+func TestATreeWhoseKeyIsGoneIsParked(t *testing.T) {
 	h, dir := newHousehold(t), t.TempDir()
 	server := modeltest.NewServerFunc(t, func(r *modeltest.Request) modeltest.Reply {
 		if answered(r) > 0 {

@@ -38,7 +38,9 @@ const (
 )
 
 // names are the fields of a summary, without what models write differently in them.
-var names = map[string]bool{fieldFacts: true, fieldDecisions: true, fieldOpenItems: true, fieldToolOutcomes: true, fieldArtifactRefs: true, fieldCurrentTask: true, fieldCurrentPlan: true}
+var names = map[string]bool{
+	fieldFacts: true, fieldDecisions: true, fieldOpenItems: true, fieldToolOutcomes: true, fieldArtifactRefs: true, fieldCurrentTask: true, fieldCurrentPlan: true,
+}
 
 // maxStarts bounds the places in an answer that are tried as the beginning of its object.
 const maxStarts = 16

@@ -12,8 +12,7 @@
 //     one message of the user is in it if the conversation has one.
 //   - The system prompt, messages that are kept and the user's own messages are never
 //     cleared, summarised or dropped. The user's can be externalised.
-//   - What is dropped of the agent's own older texts, and of the harness's, is named by one
-//     line.
+//   - Older texts of the agent and of the harness that are dropped are named by one line.
 //   - A message that arrives changes nothing of the view before it, so the prompt's prefix
 //     stays as it is until the plan changes.
 //   - Whatever a view shortens or leaves out is named by a reference for read_artifact.
@@ -26,5 +25,5 @@
 package view
 
 // Renderer is the newest version of the wording and the rules, for new plans. Since version 2 no line
-// replaces what is hardly longer, and results that cannot be produced again are never cleared.
+// replaces a text that is hardly longer, and results that cannot be produced again are never cleared.
 const Renderer = 2

@@ -28,7 +28,7 @@ func (r *renderer) firstDropped() uint64 {
 	return 0
 }
 
-// dropped returns the last message that may be dropped, and the watermark that says so; 0 and nil if none
+// dropped returns the last message that may be dropped, and its watermark; 0 and nil if none
 // may be.
 func (r *renderer) dropped() (last uint64, by *harnessv1.Watermark) {
 	for _, class := range [...]harnessv1.MessageClass{anyResult, assistant, span} {

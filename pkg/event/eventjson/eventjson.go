@@ -202,7 +202,8 @@ func Run(r *harnessv1.Run) ([]byte, error) {
 	w := newWriter(sparse)
 	w.open('{')
 	w.fields(r.ProtoReflect(), "run_id", "status", "goal", "turn_count", "max_turns",
-		"namespace", "model", "segment", "version", "create_time", "update_time", "reason", "trace_id", "trace_ids", "started_by", "parent_run_id", "root_run_id", "children", "features")
+		"namespace", "model", "segment", "version", "create_time", "update_time", "reason", "trace_id", "trace_ids", "started_by", "parent_run_id", "root_run_id",
+		"children", "features")
 	w.close('}')
 	return w.bytes(), nil
 }

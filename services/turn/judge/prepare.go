@@ -88,7 +88,7 @@ func (j *Calls) Prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
 	case changed != nil: // neither a rule nor a grant was made for this definition
 		prepared.Disposition, prepared.OnlyOnce = harnessv1.CallDisposition_CALL_DISPOSITION_ASK, true
 		prepared.Message = "the server has changed the definition of this tool since it was approved:\n" + changed.GetDifference()
-	case guarded != "" && j.restores(): // neither a rule nor a grant nor yolo changes what is put back
+	case guarded != "" && j.restores(): // neither a rule nor a grant nor yolo changes places that are put back
 		prepared.Disposition, prepared.Message = harnessv1.CallDisposition_CALL_DISPOSITION_ASK, guarded
 	case command.ask != "":
 		prepared.Disposition, prepared.Message, prepared.OnlyOnce = harnessv1.CallDisposition_CALL_DISPOSITION_ASK, command.ask, true

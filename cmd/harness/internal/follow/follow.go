@@ -406,7 +406,7 @@ func (f *follower) ended(ctx context.Context, err error) error {
 	return nil
 }
 
-// maxRefusal bounds what is shown of a refusal, in bytes.
+// maxRefusal bounds the text of a refusal that is shown, in bytes.
 const maxRefusal = 300
 
 // back records that the gateway has answered.

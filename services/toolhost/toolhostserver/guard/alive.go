@@ -323,8 +323,8 @@ func (w *Watch) Notify(tell func(note string)) {
 // Of makes the watch one of a call of a run.
 func (w *Watch) Of(run string) { w.belong(run, false) }
 
-// Lives makes the watch one of a process of a run that outlives calls. Take returns what is put back while the process is
-// alive, apart from what a call of the run that is open then names.
+// Lives makes the watch one of a process of a run that outlives calls. Take returns the note about changes that are put back while the
+// process is alive, apart from what a call of the run that is open then names.
 func (w *Watch) Lives(run string) { w.belong(run, true) }
 
 func (w *Watch) belong(run string, lives bool) {
@@ -338,7 +338,7 @@ func (w *Watch) belong(run string, lives bool) {
 	}
 }
 
-// Take returns the note about what was put back while the process is alive, once.
+// Take returns the note about changes that were put back while the process is alive, once.
 func (w *Watch) Take() string {
 	w.guard.mu.Lock()
 	defer w.guard.mu.Unlock()

@@ -17,20 +17,20 @@ const maxLeft = 256
 type alive struct {
 	mu sync.Mutex
 	// processes and left are by the key of their run. mu guards them, and the ends of processes.
-	processes map[string][]*watched
-	left      map[string]pending
+	processes map[string][]*server
+	left      map[string]notes
 }
 
-// pending is what the next result of a run names: what git runs programs by, and guarded places.
-type pending struct{ note, changed string }
+// notes are changes that the next result of a run names: of files by which git runs programs, and of guarded places.
+type notes struct{ note, changed string }
 
-func (p *pending) add(o pending) {
+func (p *notes) add(o notes) {
 	p.note = strings.TrimSpace(p.note + " " + o.note)
 	p.changed = strings.TrimSpace(p.changed + " " + o.changed)
 }
 
-// watched is a process whose workspace is watched until its end.
-type watched struct {
+// server is a process whose workspace is watched until its end.
+type server struct {
 	run     string
 	git     *guard.Watch
 	changes *places.Watch
@@ -38,7 +38,7 @@ type watched struct {
 }
 
 // watch starts to watch the workspace of a process of a run, and the other folders in which it may write. stop stops the process.
-func (s *Servers) watch(workspace, run string, cfg *harnessv1.SandboxConfig, stop func()) (*watched, error) {
+func (s *Servers) watch(workspace, run string, cfg *harnessv1.SandboxConfig, stop func()) (*server, error) {
 	git, err := s.config.Guard.Start(workspace, cfg.GetWrite()...)
 	if errors.Is(err, guard.ErrWorkspace) {
 		return nil, nil //nolint:nilnil // it is gone: there is nothing to watch
@@ -48,17 +48,17 @@ func (s *Servers) watch(workspace, run string, cfg *harnessv1.SandboxConfig, sto
 	}
 	git.Lives(run)
 	git.StopBy(stop)
-	w := &watched{run: run, git: git, changes: s.config.Places.StartLiving(git, run), restore: places.Restores(cfg)}
+	w := &server{run: run, git: git, changes: s.config.Places.StartLiving(git, run), restore: places.Restores(cfg)}
 	s.alive.mu.Lock()
 	defer s.alive.mu.Unlock()
 	if s.alive.processes == nil {
-		s.alive.processes, s.alive.left = map[string][]*watched{}, map[string]pending{}
+		s.alive.processes, s.alive.left = map[string][]*server{}, map[string]notes{}
 	}
 	s.alive.processes[run] = append(s.alive.processes[run], w)
 	return w, nil
 }
 
-// take returns what is pending of a run, once.
+// take returns the notes of a run, once.
 func (a *alive) take(run string) (note, changed string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -66,19 +66,19 @@ func (a *alive) take(run string) (note, changed string) {
 	delete(a.left, run)
 	for _, w := range a.processes[run] {
 		w.git.Refresh()
-		all.add(pending{w.git.Take(), w.changes.Take(w.git, w.restore).Text()})
+		all.add(notes{w.git.Take(), w.changes.Take(w.git, w.restore).Text()})
 	}
 	return all.note, all.changed
 }
 
 // end ends the watch of a process of which nothing is left. It returns what no result has named.
-func (a *alive) end(w *watched) string {
+func (a *alive) end(w *server) string {
 	if w == nil {
 		return ""
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	p := pending{note: w.git.End()}
+	p := notes{note: w.git.End()}
 	p.changed = w.changes.End(w.git, w.restore, nil).Text()
 	for i, o := range a.processes[w.run] {
 		if o == w {
@@ -88,7 +88,7 @@ func (a *alive) end(w *watched) string {
 	if len(a.processes[w.run]) == 0 {
 		delete(a.processes, w.run)
 	}
-	if p == (pending{}) {
+	if p == (notes{}) {
 		return ""
 	}
 	if left, known := a.left[w.run]; known || len(a.left) < maxLeft {
@@ -98,7 +98,7 @@ func (a *alive) end(w *watched) string {
 	return strings.TrimSpace(p.note + " " + p.changed)
 }
 
-// forget drops what is pending of a run that has ended.
+// forget drops the notes of a run that has ended.
 func (a *alive) forget(run string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -120,8 +120,8 @@ func (s *Servers) EndRun(run string) {
 	s.alive.forget(run)
 }
 
-// Pending returns what the processes of a run have changed since the last result of the run: what git runs programs
-// by, which is put back, and guarded places.
+// Pending returns the changes of a run's processes since its last result: of files by which git runs programs, which are
+// put back, and of guarded places.
 func (s *Servers) Pending(run string) (note, changed string) { return s.alive.take(run) }
 
 // EndQuestions ends the calls of a run that wait for an answer: those whose next part would be one of

@@ -89,7 +89,7 @@ func (s *session) connect(ctx context.Context, stop context.CancelCauseFunc) (*c
 	return conn, tools, leftOut, nil
 }
 
-// maxReports bounds how often in a second, and ten times as often at once, a server may report other tools.
+// maxReports bounds how often in a second, and ten times as often in a burst, a server may report other tools.
 const maxReports = 100
 
 var errFlood = errors.New("it reported other tools without end")

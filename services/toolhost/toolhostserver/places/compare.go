@@ -133,7 +133,7 @@ func (p *Places) markPartial(w *workspace) {
 	w.former = now
 }
 
-// sure reports whether a further change of a file has another time than the one that counts until then. What is alive
+// sure reports whether a further change of a file has another time than the one that counts until then. A process
 // may have mapped the file: its first write sets the time, later ones need not.
 func (w *workspace) sure(until time.Time) bool {
 	if !time.Now().After(until) {
@@ -183,7 +183,7 @@ func (p *Places) update(w *workspace, name string, accepted bool) {
 	if known && former.sure && former.seen == id {
 		return
 	}
-	now := entry{seen: id, sure: id == identity{} || w.sure(time.Unix(0, id.changed()).Add(p.settled)) && tellsChanges(w.absolute(name))}
+	now := entry{seen: id, sure: id == identity{} || w.sure(time.Unix(0, id.changed()).Add(p.settled)) && keepsTimes(w.absolute(name))}
 	if id != (identity{}) {
 		now.version = read(w.dir, name)
 	}

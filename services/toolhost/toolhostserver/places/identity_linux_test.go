@@ -87,7 +87,7 @@ func TestChangesWithinOneTickAreSeen(t *testing.T) {
 	}
 }
 
-// TestWritesThroughMappingsAreSeen: on a tmpfs they do not change the time of the file, elsewhere what is alive
+// TestWritesThroughMappingsAreSeen: on a tmpfs they do not change the time of the file, elsewhere a process that is alive
 // may keep a mapping, whose first write alone changes it.
 func TestWritesThroughMappingsAreSeen(t *testing.T) {
 	t.Parallel()

@@ -86,7 +86,7 @@ type Watch struct {
 // nil guard, of a call that writes nothing, is not watched.
 func (p *Places) Start(g *guard.Watch, run string) *Watch { return p.start(g, run, false) }
 
-// StartLiving is Start for a process that outlives calls. Take returns what is changed while no call of the
+// StartLiving is Start for a process that outlives calls. Take returns the changes while no call of the
 // run is open.
 func (p *Places) StartLiving(g *guard.Watch, run string) *Watch { return p.start(g, run, true) }
 
@@ -99,11 +99,6 @@ func (p *Places) start(g *guard.Watch, run string, lives bool) *Watch {
 		watch.others = append(watch.others, p.startAt(&Watch{workspace: &workspace{dir: o.Workspace()}, run: run, lives: lives, elsewhere: true}, o.Places()))
 	}
 	return watch
-}
-
-// StartAt is Start of one folder with the places that were found in it.
-func (p *Places) StartAt(dir string, found guard.Places) *Watch {
-	return p.startAt(&Watch{workspace: &workspace{dir: dir}}, found)
 }
 
 func (p *Places) startAt(watch *Watch, found guard.Places) *Watch {
@@ -160,7 +155,7 @@ func (w *Watch) Finish(found guard.Places, accepted []string, restore bool) Repo
 	return report
 }
 
-// Take compares while a process is alive, and returns what was changed since the last time. restore puts it back.
+// Take compares while a process is alive, and returns the changes since the last time. restore puts it back.
 func (w *Watch) Take(g *guard.Watch, restore bool) Report {
 	report := w.take(g.Places(), restore)
 	for i, o := range w.others {
@@ -181,7 +176,7 @@ func (w *Watch) take(found guard.Places, restore bool) Report {
 	return report
 }
 
-// report returns what was changed, once. The places are locked.
+// report returns the changes, once. The places are locked.
 func (w *Watch) report(restore bool) Report {
 	report := Report{changes: merge(w.changes), partial: w.workspace.partial}
 	w.changes = nil
@@ -256,8 +251,8 @@ type workspace struct {
 	before  map[string]trust.Version // of a call during which a host has died; nil for none
 	fresh   bool                     // nothing was compared yet
 	dirty   bool                     // known differs from the file
-	// partial reports that there are, or may be, more places than are known; former is what was known
-	// when that was stored, nil if it was not.
+	// partial reports that there are, or may be, more places than are known; former are the places that were
+	// known when that was stored, nil if it was not.
 	partial bool
 	former  *trust.Partial
 	open    []*Watch

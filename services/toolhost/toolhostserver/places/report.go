@@ -34,7 +34,7 @@ type Report struct {
 	partial bool
 }
 
-// add adds what was changed in another folder.
+// add adds the changes in another folder.
 func (r *Report) add(o Report) {
 	r.changes, r.putBack, r.failed = append(r.changes, o.changes...), append(r.putBack, o.putBack...), append(r.failed, o.failed...)
 	r.partial = r.partial || o.partial

@@ -6,9 +6,9 @@ func statusOf(s *unix.Stat_t) status {
 	return status{mode: s.Mode, dev: uint64(s.Dev), ino: s.Ino, size: s.Size, time: s.Ctim.Nano()} //nolint:unconvert // 32 bits on some systems
 }
 
-// tellsChanges reports whether the file system of a file sets the time of its last change at the first write into a
+// keepsTimes reports whether the file system of a file sets the time of its last change at the first write into a
 // mapping of it. A tmpfs sets none, an overlay can be one, and a file system of a network or a program may not know.
-func tellsChanges(path string) bool {
+func keepsTimes(path string) bool {
 	var fs unix.Statfs_t
 	if unix.Statfs(path, &fs) != nil {
 		return false

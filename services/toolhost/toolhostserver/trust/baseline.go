@@ -138,7 +138,7 @@ func (s *Store) Died() []string {
 	for _, st := range s.running() {
 		died = append(died, st.Workspace)
 		p := s.Periods(st.Workspace)
-		_ = p.open(time.Now()) // without it what has changed since then waits too
+		_ = p.open(time.Now()) // without it later changes wait too
 		p.Close()
 	}
 	return died
