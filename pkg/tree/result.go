@@ -19,8 +19,12 @@ func ResultText(c *harnessv1.Child, answer string) (text string, failed bool) {
 	r := c.GetReport()
 	failed = r.GetStatus() != harnessv1.RunStatus_RUN_STATUS_DONE || !r.GetAccepted() || c.GetOverdue()
 	status := strings.TrimPrefix(r.GetStatus().String(), "RUN_STATUS_")
-	if r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_DONE && !r.GetAccepted() {
+	empty := strings.TrimSpace(answer) == ""
+	switch {
+	case r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_DONE && !r.GetAccepted():
 		status = "DONE, not accepted"
+	case r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_DONE && empty:
+		status = "DONE, without an answer"
 	}
 	head := fmt.Sprintf("[%s: %s; %d turns, %d tokens", c.GetAgent(), status, r.GetTurns(), runstate.TotalTokens(r.GetUsage()))
 	if cost := r.GetUsage().GetCostMicroUsd(); cost > 0 {
@@ -40,7 +44,7 @@ func ResultText(c *harnessv1.Child, answer string) (text string, failed bool) {
 	case failed && r.GetReason().GetMessage() != "":
 		head += " " + r.GetReason().GetMessage()
 	}
-	if strings.TrimSpace(answer) == "" {
+	if empty {
 		return head + "\n\n" + noAnswer, failed
 	}
 	return head + "\n\n" + answer, failed

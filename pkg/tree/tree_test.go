@@ -384,7 +384,7 @@ func TestResultText(t *testing.T) {
 	if text, failed := tree.ResultText(c, "It is so."); failed || text != "[look: DONE; 2 turns, 5 tokens, $0.0012; run a-1]\n\nIt is so." {
 		t.Errorf("%q, %v", text, failed)
 	}
-	if text, failed := tree.ResultText(c, " "); failed || !strings.Contains(text, "It gave no answer.") {
+	if text, failed := tree.ResultText(c, " "); failed || !strings.Contains(text, ": DONE, without an answer;") || !strings.Contains(text, "It gave no answer.") {
 		t.Errorf("without an answer %q, %v", text, failed)
 	}
 	for name, change := range map[string]func(*harnessv1.Child){

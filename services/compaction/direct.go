@@ -17,7 +17,7 @@ const (
 // the estimate is freed. Those that no request has shown are left alone.
 func (p *pass) directClear() {
 	limit := min(uint64(len(p.x.Entries)), directLeft)
-	limit = min(uint64(len(p.x.Entries))-limit, lastTurn(p.x)-1)
+	limit = min(uint64(len(p.x.Entries))-limit, sentThrough(p.x))
 	p.step(strategy{"direct_clear", clearing, []harnessv1.MessageClass{anyResult}, directTokens}, limit, uint64(float64(p.used)*directShare))
 }
 

@@ -114,7 +114,7 @@ func (d *decision) dropClass(p *pass, class harnessv1.MessageClass, limit, targe
 	}
 	named := slices.ContainsFunc(p.plan.GetWatermarks(), func(w *harnessv1.Watermark) bool { return w.GetAction() == drop })
 	before := len(p.changes)
-	p.step(strategy{"drop", drop, []harnessv1.MessageClass{class}, 0}, limit, target)
+	p.step(strategy{"drop", drop, []harnessv1.MessageClass{class}, 0}, min(limit, sentThrough(p.x)), target)
 	if len(p.changes) > before && !named {
 		p.used += scale(view.DroppedTokens, p.factor)
 	}

@@ -43,3 +43,11 @@ func lastTurn(x *view.Index) uint64 {
 	}
 	return uint64(len(x.Entries)) + 1
 }
+
+// sentThrough returns the last message that the model was sent, as far as its answers show it; 0 for none.
+func sentThrough(x *view.Index) uint64 {
+	if last := lastTurn(x); last <= uint64(len(x.Entries)) {
+		return last - 1
+	}
+	return 0
+}

@@ -112,11 +112,11 @@ func (d *decision) lastResort(p *pass) {
 		p.step(strategy{"externalize", externalize, []harnessv1.MessageClass{user}, longUserTokens}, uint64(len(p.x.Entries)), target)
 	}
 	if d.full(p) {
-		d.dropResults(p, lastTurn(p.x)-1, target)
-		d.dropTexts(p, lastTurn(p.x)-1, target)
+		d.dropResults(p, sentThrough(p.x), target)
+		d.dropTexts(p, sentThrough(p.x), target)
 	}
 	if d.full(p) {
-		d.dropClass(p, spanClass, lastTurn(p.x)-1, target)
+		d.dropClass(p, spanClass, sentThrough(p.x), target)
 	}
 }
 

@@ -56,7 +56,7 @@ func TestSummariesThatFail(t *testing.T) {
 			[]string{"the provider answered 400: no summaries here", "the summarizer returned no JSON object", "the response has no text"},
 		},
 		"no use": {
-			[]modeltest.Reply{{Calls: []modeltest.Call{call("x", "read_file", `{"path":"chapter-02.txt"}`)}}, {Text: dense()}, {Text: `{"facts":"all"}`}},
+			[]modeltest.Reply{{Calls: []modeltest.Call{call("x", "read_file", `{"path":"chapter-02.txt"}`)}}, {Text: dense()}, {Text: `{"answer":"all"}`}},
 			[]string{"the model made 1 tool calls and wrote no text", "the summary is longer than what it replaces", "the summarizer returned JSON of another shape"},
 		},
 	} {

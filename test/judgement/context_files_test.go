@@ -158,7 +158,7 @@ func TestContextInstructionLinkSwappedInIsRefused(t *testing.T) {
 }
 
 // When a file is changed, added or deleted, the next turn has one message about it, with the
-// new text. The prompt does not change.
+// new text, unless the agent itself has written that. The prompt does not change.
 func TestContextInstructionChangesAreReported(t *testing.T) {
 	t.Parallel()
 	r := live.Prepare(t, nil)
@@ -171,7 +171,7 @@ func TestContextInstructionChangesAreReported(t *testing.T) {
 	), map[int]func(){
 		3: func() { r.Write("CLAUDE.md", "another file") },
 		4: func() {
-			if err := os.Remove(filepath.Join(r.Dir, "AGENTS.md")); err != nil {
+			if err := os.Remove(filepath.Join(r.Dir, "CLAUDE.md")); err != nil {
 				t.Error(err)
 			}
 		},
@@ -189,9 +189,9 @@ func TestContextInstructionChangesAreReported(t *testing.T) {
 	if len(told) != 3 || len(told[3]) != 1 || len(told[5]) != 1 || len(told[6]) != 1 {
 		t.Fatalf("told is %v", told)
 	}
-	modesSays(t, "the third request", told[3][0], "AGENTS.md", "edition two")
+	modesSays(t, "the third request", told[3][0], "AGENTS.md", "no longer", "no person has accepted")
 	modesSays(t, "the fifth request", told[5][0], "CLAUDE.md", "another file")
-	modesSays(t, "the sixth request", told[6][0], "AGENTS.md", "no longer")
+	modesSays(t, "the sixth request", told[6][0], "CLAUDE.md", "no longer")
 	var kinds []string
 	for _, e := range s.Events {
 		if g := e.GetGuidanceInjected(); g.GetKind() == "instructions" {
@@ -203,15 +203,24 @@ func TestContextInstructionChangesAreReported(t *testing.T) {
 	jitStable(t, s)
 }
 
-// The first instruction file is reported as well: in the next turn if the
-// agent may have written it, else within five turns, once.
+// The first instruction file is reported as well, within five turns, once, unless the agent has
+// written it: that waits for a person.
 func TestContextFirstInstructionFileIsReported(t *testing.T) {
 	t.Parallel()
 	t.Run("written by the agent", func(t *testing.T) {
 		t.Parallel()
 		s := live.Play(t, jitScript(slices.Concat([]modeltest.Reply{live.Calls(jitWrite("AGENTS.md", "the first rule"))}, jitLooks(2))...))
 		s.Want("DONE agent_done accepted")
-		jitTold(t, s, 1, "AGENTS.md", "the first rule")
+		for n := range s.Requests {
+			for _, m := range jitSaid(s, n) {
+				if strings.Contains(m, "the first rule") {
+					t.Errorf("request %d has a text that no person has accepted: %s", n+1, m)
+				}
+			}
+		}
+		if result := jitResult(s, "call_1_0"); !strings.Contains(result, "AGENTS.md") || !strings.Contains(result, "harness trust") {
+			t.Errorf("the result does not name the file and its acceptance: %s", result)
+		}
 		jitStable(t, s)
 	})
 	t.Run("written by somebody else", func(t *testing.T) {

@@ -61,15 +61,15 @@ func TestPhasesOfARunThatWaitsAndPauses(t *testing.T) {
 
 // TestPhasesATurnWaitsForAnAnswerFromOutside: the call is announced, the step ends
 // waiting, the run parks without a pause; after the answer come its result and the hook, the
-// turn ends with after_step, and it counts once.
+// turn continues and ends with after_step, and it counts once.
 func TestPhasesATurnWaitsForAnAnswerFromOutside(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		failed bool
 		trail  []string
 	}{
-		"result": {false, []string{"tool.result", "s-after_tool_call continue", "step.end", "s-after_step continue", "s-before_step continue", "step.start", "model.response"}},
-		"error":  {true, []string{"tool.error", "s-on_error continue", "s-after_tool_call continue", "step.end", "s-after_step continue", "s-before_step continue", "step.start", "model.response"}},
+		"result": {false, []string{"tool.result", "s-after_tool_call continue", "step.start", "step.end", "s-after_step continue", "s-before_step continue", "step.start", "model.response"}},
+		"error":  {true, []string{"tool.error", "s-on_error continue", "s-after_tool_call continue", "step.start", "step.end", "s-after_step continue", "s-before_step continue", "step.start", "model.response"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

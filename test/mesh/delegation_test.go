@@ -197,7 +197,7 @@ func TestGraphsOfTasks(t *testing.T) {
 		t.Errorf("delegate returns %q", r)
 	}
 	layers := graphEvents(t, entries, "delegate")
-	if layers != "1/2 east, west parallel; 1/2 2; 2/2 Sum up; 2/2 1 last" {
+	if layers != "1/2 east, west parallel; 1/2 0; 2/2 Sum up; 2/2 0 last" {
 		t.Errorf("layers are %s", layers)
 	}
 	opening := scenario{

@@ -20,7 +20,7 @@ var qualityMutations = []mutation{
 	{name: "judging-counted-twice", judged: true, invariant: "what judging used counts once", log: ofRole(workflow.StopDecision, func(log runlog.Log) runlog.Log {
 		return &rewritingLog{Log: log, rewrite: countJudgesAgain}
 	})},
-	{name: "count-without-revision", judged: true, from: 1000, invariant: "a segment counts once in its profile", log: ofRole(workflow.StopDecision, sim.UnfencedValues)},
+	{name: "count-without-revision", judged: true, from: 660, invariant: "a segment counts once in its profile", log: ofRole(workflow.StopDecision, sim.UnfencedValues)},
 	{name: "last-attempt-delivered", judged: true, invariant: "the best attempt is delivered", log: lastDelivered()},
 }
 

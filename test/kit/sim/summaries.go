@@ -73,7 +73,8 @@ func jobsRemembered(l *Log, e runlog.Entry) string {
 // jobsAwaited: no turn follows at blocking pressure while a summary is being made.
 func jobsAwaited(_ *Log, e runlog.Entry) string {
 	b := e.Record.GetStep().GetSnapshot().GetTokenBudget()
-	if !compacted(e) || e.Record.GetStep().GetTo() != workflow.Turn || b.GetUsedTokens() < b.GetBlockingTokens() {
+	if !compacted(e) || e.Record.GetStep().GetTo() != workflow.Turn || b.GetUsedTokens() < b.GetBlockingTokens() ||
+		planOfStep(e).GetFailed().GetAbandoned() { // it has waited in vain
 		return ""
 	}
 	for _, job := range planOfStep(e).GetJobs() {
