@@ -208,7 +208,7 @@ func grown(t *testing.T) (k *talk, first, fifth uint64) {
 	k = newTalk(t)
 	k.compacted(nil, 900)
 	first = k.respond(nil)
-	k.answered("short")
+	k.answered(strings.Repeat("short\n", 100))
 	for range 3 {
 		k.compacted(nil, 5000)
 		k.respond(nil)
