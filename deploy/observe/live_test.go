@@ -38,10 +38,10 @@ const asks = "name: asks\nsandbox: {network: all}\n"
 // judged is an agent whose work is judged by the model of a script.
 const judged = "name: judged\nquality: {enabled: true, model: \"script:%s\"}\ntask: {kind: chat}\n"
 
-// judges cannot classify the work, and accept it.
+// judges cannot classify the work, and accept its second attempt.
 const judges = `jobs:
   complexity: [{error: {status: 400}}]
-  verify: [{answer: {passed: true, score: 0.9, issues: [], feedback: Good.}}]
+  verify: [{answer: {passed: false, score: 0.2, issues: [], feedback: Too short.}}, {answer: {passed: true, score: 0.9, issues: [], feedback: Good.}}]
 `
 
 // reads makes an agent read parts of a file, and has the summary of them.
