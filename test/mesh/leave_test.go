@@ -13,7 +13,7 @@ import (
 // connection is restored, the first one must change nothing.
 func TestSystemWorkerIsCutOff(t *testing.T) {
 	t.Parallel()
-	const takeover = 2 * time.Second
+	const takeover = 5 * time.Second
 	m := meshtest.Start(t, bin, meshtest.Config{Takeover: takeover})
 	proxy := meshtest.StartProxy(t, m.Bus)
 	m.Process("turn").Kill()
