@@ -163,6 +163,9 @@ func entries(raw json.RawMessage, depth int) []entry {
 		if json.Unmarshal(raw, &text) != nil {
 			return nil
 		}
+		if depth > 0 { // an element of a list is one entry
+			return []entry{{text: text}}
+		}
 		return lines(text)
 	case raw[0] == '[':
 		_ = json.Unmarshal(raw, &list) // it was read as a value before
@@ -177,11 +180,16 @@ func entries(raw json.RawMessage, depth int) []entry {
 	return []entry{{text: string(raw)}} // a number, true or false
 }
 
-// lines returns the lines of a text, without the marks of a list.
+// lines returns the lines of a text in place of a list, without its marks. A flag such as -race, or
+// a negative number, is no mark.
 func lines(text string) []entry {
 	var all []entry
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(strings.TrimLeft(line, "-*• \t")); line != "" {
+		line = strings.TrimSpace(line)
+		for _, mark := range []string{"- ", "* ", "• "} {
+			line = strings.TrimSpace(strings.TrimPrefix(line, mark))
+		}
+		if line != "" {
 			all = append(all, entry{text: line})
 		}
 	}

@@ -57,6 +57,8 @@ func TestParseReadsFieldByField(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"facts":"The port is 8080."}`:                                               "The port is 8080.",
 		`{"facts":"- The port is 8080.\n* It is TCP."}`:                               "The port is 8080.|It is TCP.",
+		`{"facts":["-race is set","--no-verify\nis not"]}`:                            "-race is set|--no-verify is not",
+		`{"facts":"-race is set\n- 40 < -5"}`:                                         "-race is set|40 < -5",
 		`{"facts":{"text":"The port is 8080.","messages":12}}`:                        "The port is 8080.",
 		`{"facts":{"port":8080,"hosts":["a","b"]}}`:                                   "port: 8080|hosts: a|hosts: b",
 		`{"facts":[["The port is 8080."],8080,{"text":["a","b"]}]}`:                   "The port is 8080.|8080|a; b",

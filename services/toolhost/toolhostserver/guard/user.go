@@ -70,7 +70,7 @@ func (u *user) read(path string) []string {
 	return included
 }
 
-// ofUser is the name, in a workspace, of the repository that stands for the user's own configuration. There is no such
+// ofUser is the name, in a workspace, of the watched repository that is the user's own configuration. There is no such
 // folder.
 const ofUser = ".configuration of the user"
 

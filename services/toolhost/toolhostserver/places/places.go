@@ -8,9 +8,10 @@
 //   - if the run demands it, the files are put back, apart from those that are only named.
 //
 // A place is read only if its inode, size or the time of its last change, which no program can set,
-// differs from before, or that time does not tell: the file system does not set it at each write into a mapped file,
-// as on a tmpfs, or something that is alive has written to the file before. Where they are is known from the search of package guard, so nothing is
-// searched twice. Contents of at most 1 MiB are compared.
+// differs from before, or if that time does not tell: the file system does not set it at each write into
+// a mapped file, as on a tmpfs, or something that is alive has written to the file before. Where they
+// are is known from the search of package guard, so nothing is searched twice. Contents of at most 1 MiB
+// are compared.
 //
 // Of the places by which agents are instructed or set up at most 5,000 of a workspace are compared, upper ones first,
 // and as many of the others. If there may be more, results name that, and a file that instructs agents
