@@ -8,6 +8,9 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
+// guardedKind is the kind of guidance that names changed files which wait for a person.
+const guardedKind = "guarded"
+
 // guideLines returns the lines for an event about contracts, loops, guidance, hooks
 // and modes. There are none for other events, and for those that are not printed.
 func (t *Text) guideLines(e *harnessv1.Event) []string {
@@ -46,7 +49,7 @@ func (t *Text) guideLines(e *harnessv1.Event) []string {
 			what += " " + clean(g.GetRuleId())
 		}
 		most := 100
-		if g.GetKind() == "guarded" { // it ends with the command that the person needs
+		if g.GetKind() == guardedKind { // it ends with the command that the person needs
 			most = content.MaxPreview
 		}
 		return []string{s.dim("guidance (" + what + "): " + shorten(g.GetText(), most))}

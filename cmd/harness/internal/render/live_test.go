@@ -304,6 +304,25 @@ func TestNothingThatOthersWriteReachesTheTerminalAsControl(t *testing.T) {
 	}
 }
 
+// The line about files that wait ends with the command that the person needs: a narrow screen shows all of it.
+func TestFilesThatWaitAreShownWhole(t *testing.T) {
+	s := newStage(60, 24, Style{UTF8: true})
+	s.after(0, 1, begun(1))
+	for kind, whole := range map[string]bool{"guarded": true, "hook": false} {
+		text := strings.Repeat(kind+"/AGENTS.md, ", 10) + "accept them with harness trust " + kind
+		s.after(0, 1, &harnessv1.Event{Event: &harnessv1.Event_GuidanceInjected{GuidanceInjected: &harnessv1.GuidanceInjected{Kind: kind, Text: text}}})
+		s.Tick()
+		all := strings.Join(strings.Fields(strings.Join(s.terminal.All(), " ")), " ")
+		if strings.Contains(all, "harness trust "+kind) != whole {
+			t.Errorf("%s:\n%s", kind, strings.Join(s.terminal.All(), "\n"))
+		}
+	}
+	s.Close()
+	if fault := s.terminal.Faults(); fault != "" {
+		t.Error(fault)
+	}
+}
+
 func TestPromptRemovesTheLiveLines(t *testing.T) {
 	s := newStage(80, 24, Style{UTF8: true})
 	s.after(0, 1, begun(1))

@@ -151,7 +151,10 @@ func (l *Live) other(e *harnessv1.Event) {
 	case *harnessv1.Event_StepEnd:
 		l.endAnswer()
 		l.flush(true)
-	case *harnessv1.Event_GuidanceInjected: // at most one line
+	case *harnessv1.Event_GuidanceInjected: // at most one line, unless it ends with the command that the person needs
+		if v.GuidanceInjected.GetKind() == guardedKind {
+			break
+		}
 		for _, line := range l.plain.guideLines(e) {
 			l.take()
 			l.up(sortLine, ansi.Truncate(line, l.width-1, l.cfg.Style.mark("…", "...")))
