@@ -180,7 +180,7 @@ func entries(raw json.RawMessage, depth int) []entry {
 	return []entry{{text: string(raw)}} // a number, true or false
 }
 
-// lines returns the lines of a text in place of a list, without its marks. A flag such as -race, or
+// lines returns the lines of a text instead of a list, without its marks. A flag such as -race, or
 // a negative number, is no mark.
 func lines(text string) []entry {
 	var all []entry
