@@ -116,14 +116,33 @@ func private(path string, info fs.FileInfo, mode string) error {
 }
 
 // create creates a file with a content and mode 0600. The file appears complete or not
-// at all; if it exists, the error is fs.ErrExist.
+// at all; if it exists, the error is fs.ErrExist. It is locked until its second name is removed: that
+// changes its time, which others take for a change of its mode.
 func create(path, content string) error {
 	temporary, err := writeTemporary(path, content)
 	if err != nil {
 		return err
 	}
+	held, err := os.Open(temporary)
+	if err == nil {
+		_ = syscall.Flock(int(held.Fd()), syscall.LOCK_EX) // some file systems have no locks
+		defer func() { _ = held.Close() }()
+	}
 	defer func() { _ = os.Remove(temporary) }()
+	if err != nil {
+		return err
+	}
 	return os.Link(temporary, path)
+}
+
+// awaitMade returns when no process makes a file any more.
+func awaitMade(path string) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return
+	}
+	_ = syscall.Flock(int(file.Fd()), syscall.LOCK_SH) // as in create
+	_ = file.Close()
 }
 
 // replace is create, but replaces a file that exists.

@@ -45,6 +45,7 @@ func Watch(path string, logger *slog.Logger) (f *File, made bool, err error) {
 		}
 		return f, false, nil
 	}
+	awaitMade(path)
 	_, f.seen, err = f.stat()
 	return f, made, err
 }
