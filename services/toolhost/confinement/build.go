@@ -362,13 +362,17 @@ func (m Machine) bwrap(r Request, read, caches []string, internet bool) ([]strin
 	for _, path := range slices.Compact(write) {
 		argv = append(argv, "--bind-fd", named.add(r, path, true), path)
 	}
-	for _, path := range append([]string{r.Hidden}, m.Secrets...) {
+	hide := r.hide()
+	secrets := append([]string{r.Hidden}, m.Secrets...)
+	argv = append(argv, named.pin(r, write, slices.Concat(secrets, hide))...)
+	for _, path := range secrets {
 		if covers(write, path) || covers(bound, path) || sandbox.Within(path, "/etc") {
 			argv = append(argv, m.cover(path)...)
 		}
 	}
 	if sandbox.Within(r.Workspace, r.Hidden) && r.Workspace != r.Hidden { // a worktree of the tool host
 		argv = append(argv, "--bind-fd", named.add(r, r.Workspace, true), r.Workspace)
+		argv = append(argv, named.pin(r, []string{r.Workspace}, hide)...)
 		for _, path := range r.Objects {
 			argv = append(argv, "--ro-bind-fd", named.add(r, path, false), path)
 		}
@@ -377,13 +381,49 @@ func (m Machine) bwrap(r Request, read, caches []string, internet bool) ([]strin
 	for pair := range slices.Chunk(caches, 2) {
 		argv = append(argv, "--bind", pair[0], pair[1])
 	}
-	for _, path := range r.Config.GetHide() {
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(r.Workspace, path)
-		}
+	for _, path := range hide {
 		argv = append(argv, m.cover(path)...)
 	}
 	return append(argv, "--chdir", r.Workspace), named
+}
+
+// hide returns the paths that the run hides, absolute.
+func (r Request) hide() []string {
+	hide := slices.Clone(r.Config.GetHide())
+	for i, path := range hide {
+		if !filepath.IsAbs(path) {
+			hide[i] = filepath.Join(r.Workspace, path)
+		}
+	}
+	return hide
+}
+
+// pin returns the options of bubblewrap that mount the folders above each path on themselves, up to the
+// writable folder that has it. A command cannot rename these then: what it moves away would be covered for the
+// next command neither there nor at the new path.
+func (f *folders) pin(r Request, write, paths []string) []string {
+	var above []string
+	for _, path := range paths {
+		folder := ""
+		for _, w := range write {
+			if path != w && sandbox.Within(path, w) && len(w) > len(folder) {
+				folder = w
+			}
+		}
+		if folder == "" {
+			continue
+		}
+		for at := filepath.Dir(path); len(at) > len(folder); at = filepath.Dir(at) {
+			above = append(above, at)
+		}
+	}
+	slices.Sort(above) // a folder before its entries
+	var argv []string
+	for _, path := range slices.Compact(above) {
+		argv = append(argv, "--bind-fd", f.add(r, path, true), path)
+		(*f)[len(*f)-1].Pinned = true
+	}
+	return argv
 }
 
 // cover returns the options of bubblewrap that put something empty over a path.

@@ -399,3 +399,37 @@ func TestHiddenFilesAndFoldersAreEmpty(t *testing.T) {
 		t.Errorf("got %v", resp)
 	}
 }
+
+// TestWhatIsHiddenCannotBeMoved: a command that renames a folder above a hidden file, or above the folder of the
+// tool host, would leave it uncovered for the next one.
+func TestWhatIsHiddenCannotBeMoved(t *testing.T) {
+	t.Parallel()
+	around := t.TempDir()
+	own := filepath.Join(around, ".local", "share", "harness")
+	h := newHost(t, Config{Dir: filepath.Join(own, "tools"), Secrets: []string{filepath.Join(around, ".config", "harness")}})
+	h.dir = around
+	for _, path := range []string{filepath.Join(own, "tools", "key"), filepath.Join(around, ".config", "harness", "key"), filepath.Join(around, "a", "b", "key"), filepath.Join(around, "c", "key")} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("the-secret"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("c", filepath.Join(around, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(h.levels(), sandbox.Full) {
+		t.Log("this machine has no level full, which hides")
+		return
+	}
+	cfg := &harnessv1.SandboxConfig{Hide: []string{"a/b/key", "a/b", "link/key"}}
+	resp := h.confined(sandbox.Full, cfg, "mv .local l1; mv .local/share .local/l2; mv .config l3; mv a l4; mv a/b a/l5; mkdir -p a/b .config/harness .local/share/harness/tools; echo end")
+	expect(t, resp, done, false, "end\n[exit code 0]")
+	resp = h.confined(sandbox.Full, cfg, "find . -name key | xargs cat; echo x >a/new && mv a/new n && echo end")
+	if strings.Contains(resp.GetResult(), "the-secret") || !strings.HasSuffix(resp.GetResult(), "\nend\n[exit code 0]") {
+		t.Errorf("got %v", resp)
+	}
+	for _, path := range []string{"l1", ".local/l2", "l3", "l4", "a/l5"} {
+		if _, err := os.Lstat(filepath.Join(around, path)); err == nil {
+			t.Errorf("%s was made", path)
+		}
+	}
+}

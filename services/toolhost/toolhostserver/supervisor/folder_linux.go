@@ -18,7 +18,7 @@ const closed = ^uintptr(0)
 func (s *setup) openFolders() error {
 	for _, f := range s.plan.Folders {
 		fd, err := f.open()
-		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EACCES) {
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EACCES) || f.Pinned && errors.Is(err, disk.ErrLink) {
 			fd, err = closed, nil
 		}
 		if err != nil {

@@ -45,6 +45,8 @@ type Folder struct {
 	// Path is absolute; empty: the folder that the supervisor is started in.
 	Path  string `json:"path,omitempty"`
 	Write bool   `json:"write,omitempty"`
+	// Pinned is a folder that is mounted on itself so that it stays at its path. A link in that is left out.
+	Pinned bool `json:"pinned,omitempty"`
 }
 
 // folderFD is the descriptor of the first of Plan.Folders in bubblewrap.
