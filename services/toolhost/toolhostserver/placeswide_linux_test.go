@@ -136,6 +136,58 @@ func TestOtherFoldersInWhichACommandMayWriteAreCompared(t *testing.T) {
 	}
 }
 
+// TestInstructionsThatLeadToAnotherWorkspaceAreCompared: a link out of the workspace leads to a file whose name is no place.
+// What a run changes there waits, for the first time by the time of the change, later by the content.
+func TestInstructionsThatLeadToAnotherWorkspaceAreCompared(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, Config{})
+	repository, err := filepath.EvalSymlinks(h.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.dir = repository
+	h.repository()
+	work, shared := filepath.Join(repository, "work"), filepath.Join(repository, "shared")
+	h.write("shared/guide.md", "be kind\n")
+	h.write("shared/early.md", "be early\n")
+	h.write("work/a.txt", "a\n")
+	for link, to := range map[string]string{"AGENTS.md": "../shared/guide.md", "CLAUDE.md": "../shared/early.md"} {
+		if err := os.Symlink(to, filepath.Join(work, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.later()
+	h.dir = shared
+	h.command("echo evil > early.md") // never read before
+	h.dir = work
+	store := trust.Open(h.config.Dir)
+	var waiting []string
+	for _, r := range store.Waiting(work) {
+		waiting = append(waiting, filepath.Base(r.Path))
+	}
+	if strings.Join(waiting, " ") != "CLAUDE.md" {
+		t.Errorf("waiting: %v", waiting)
+	}
+	h.checkInstructions("AGENTS.md", "be kind\n")
+
+	cfg := &harnessv1.SandboxConfig{Write: []string{shared}}
+	h.confined(sandbox.Kernel, cfg, "echo evil > ../shared/guide.md")
+	h.checkInstructions()
+	h.write("../shared/guide.md", "be kind\n")
+	h.checkInstructions("AGENTS.md", "be kind\n")
+	for _, path := range []string{filepath.Join(work, "CLAUDE.md"), filepath.Join(shared, "early.md")} { // as harness trust does
+		if err := store.Accept(path, trust.Read(path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.checkInstructions("AGENTS.md", "be kind\n", "CLAUDE.md", "evil\n")
+	h.later()
+	h.dir = shared
+	h.command("echo worse > early.md")
+	h.dir = work
+	h.checkInstructions("AGENTS.md", "be kind\n")
+}
+
 // TestMorePlacesThanAreComparedDoNotCount: those that are not known, and not older, wait for a person, also after the
 // others are gone.
 func TestMorePlacesThanAreComparedDoNotCount(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 )
 
@@ -142,21 +143,28 @@ func (s *Store) touchedAt(path string) bool {
 		if unix.Lstat(at, &info) != nil || at != path && info.Mode&unix.S_IFMT != unix.S_IFLNK {
 			continue
 		}
-		if folder, err := filepath.EvalSymlinks(filepath.Dir(at)); err == nil && s.aliveAt(filepath.Join(folder, filepath.Base(at)), info.Ctim.Nano()) {
+		if folder, err := filepath.EvalSymlinks(filepath.Dir(at)); err == nil && s.aliveAt(filepath.Join(folder, filepath.Base(at)), "", info.Ctim.Nano()) {
 			return true
 		}
 	}
 	return false
 }
 
+// touchedWithout reports whether a file without links was changed last while something of a run was alive in a
+// workspace that has it, and not the link that leads to it.
+func (s *Store) touchedWithout(path, link string) bool {
+	var info unix.Stat_t
+	return unix.Lstat(path, &info) == nil && s.aliveAt(path, link, info.Ctim.Nano())
+}
+
 // aliveAt reports whether something of a run was alive, at a time, in a workspace that has a path by a name
-// that is not compared.
-func (s *Store) aliveAt(path string, changed int64) bool {
+// that is not compared, and not another one.
+func (s *Store) aliveAt(path, other string, changed int64) bool {
 	until := changed
 	if changed%int64(time.Second) == 0 { // some file systems count seconds
 		until += int64(time.Second)
 	}
-	for workspace := filepath.Dir(path); ; workspace = filepath.Dir(workspace) {
+	for workspace := filepath.Dir(path); other == "" || !sandbox.Within(other, workspace); workspace = filepath.Dir(workspace) {
 		for _, period := range readPeriods(s.periodsFile(workspace)) {
 			if until >= period[0] && (period[1] == 0 || changed <= period[1]) && !instructs(disk.Relative(workspace, path)) {
 				return true
@@ -166,4 +174,5 @@ func (s *Store) aliveAt(path string, changed int64) bool {
 			return false
 		}
 	}
+	return false
 }

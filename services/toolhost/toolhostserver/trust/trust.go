@@ -141,7 +141,31 @@ func (s *Store) Waits(path, digest string) bool {
 		return true
 	}
 	target, err := filepath.EvalSymlinks(path)
-	return err == nil && target != path && s.waitsAt(target, digest)
+	return err == nil && target != path && (s.waitsAt(target, digest) || !instructs(target) && s.waitsElsewhere(path, target, digest))
+}
+
+// waitsElsewhere is Waits for a link without a record to a file of a name that is not compared, such as one of
+// another workspace. It waits if its last change was made while something of a run was alive there, where the link is not
+// compared. If it counts, it is registered.
+func (s *Store) waitsElsewhere(path, target, digest string) bool {
+	known, named := s.Named(target)
+	if named && known.Digest == digest || s.read(path) != nil {
+		return false
+	}
+	before, changed := s.changing(target, digest)
+	switch {
+	case changed:
+		known = before
+	case !s.touchedWithout(target, path):
+		if now := Read(target); now.Digest == digest {
+			_ = s.Name(target, now) // without it the time of its last change decides again
+		}
+		return false
+	case !named:
+		known = Version{Digest: "not known"}
+	}
+	_ = s.Changed(path, known) // without it harness trust does not list the link
+	return true
 }
 
 func (s *Store) waitsAt(path, digest string) bool {
@@ -201,7 +225,8 @@ func (s *Store) Waiting(folder string) []*Record {
 	waiting = append(waiting, s.changed(folder)...)
 	for _, name := range append([]string{"."}, toolhost.InstructionNames...) { // others that are not known are named by their paths
 		path := filepath.Join(folder, name)
-		if now := Read(path); now.Exists() && now.Kept && s.read(path) == nil && s.unknown(path) {
+		now := Read(path)
+		if now.Exists() && now.Kept && s.read(path) == nil && (s.unknown(path) || now.Link != "" && s.Waits(path, now.Digest)) {
 			waiting = append(waiting, &Record{Path: path})
 		}
 	}
