@@ -36,7 +36,7 @@ func (p *Provider) stream(res *wire.Response, s Stream, delta func(model.Delta),
 			return nil, tooLarge("the stream", maxStream)
 		}
 		data := bytes.TrimSpace(e.Data)
-		if len(data) == 0 && e.Type != "error" {
+		if len(data) == 0 && e.Type != "error" || len(data) > 0 && data[0] == ':' { // some proxies send comments as data
 			continue
 		}
 		size, complete := s.Size(), s.Complete()

@@ -9,6 +9,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
+	"github.com/harnessmesh/harnessmesh/pkg/model/calls"
 	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
@@ -17,7 +18,9 @@ import (
 type answer struct {
 	text      wire.LongText
 	pieces    []*piece
-	reasoning bool // a text of the reasoning has come
+	calls     calls.Assembler
+	foreign   map[int]bool // indexes of blocks that are not read
+	reasoning bool         // a text of the reasoning has come
 }
 
 // piece is a block as far as it has arrived. The index of the block tells pieces of one
@@ -26,16 +29,9 @@ type answer struct {
 type piece struct {
 	index    int
 	text     uint64 // bytes, of a text
-	call     *call
+	called   bool   // it is the call with the number call
+	call     int
 	thinking *thinking
-}
-
-// call is a tool call as far as it has arrived.
-type call struct {
-	id, name  string
-	input     json.RawMessage // from the start of the block
-	arguments wire.LongText
-	written   bool // a delta was not empty
 }
 
 // thinking is a block of thinking as far as it has arrived.
@@ -51,16 +47,22 @@ type thinking struct {
 // start adds a block and returns the delta of what it contains already. Blocks of unknown
 // types are ignored.
 func (a *answer) start(index int, b responseBlock) model.Delta {
+	delete(a.foreign, index)
 	switch b.Type {
 	case "text":
 		a.pieces = append(a.pieces, &piece{index: index})
 		return a.addText(index, b.Text)
 	case "tool_use":
-		a.pieces = append(a.pieces, &piece{index: index, call: &call{id: b.ID, name: b.Name, input: b.Input}})
+		a.addCall(index, calls.Piece{ID: b.ID, Name: b.Name, Arguments: wire.Text(b.Input), Begins: true})
 	case "thinking", "redacted_thinking":
 		t := &thinking{raw: b.raw, added: map[string]*bytes.Buffer{}}
 		a.pieces = append(a.pieces, &piece{index: index, thinking: t})
 		return a.addReasoning(t, b.Thinking)
+	default:
+		if a.foreign == nil {
+			a.foreign = map[int]bool{}
+		}
+		a.foreign[index] = true
 	}
 	return model.Delta{}
 }
@@ -71,7 +73,7 @@ func (a *answer) addText(index int, text string) model.Delta {
 		return model.Delta{}
 	}
 	n := len(a.pieces)
-	if n == 0 || a.pieces[n-1].index != index || a.pieces[n-1].call != nil || a.pieces[n-1].thinking != nil {
+	if n == 0 || a.pieces[n-1].index != index || a.pieces[n-1].called || a.pieces[n-1].thinking != nil {
 		a.pieces = append(a.pieces, &piece{index: index})
 		n++
 	}
@@ -80,15 +82,20 @@ func (a *answer) addText(index int, text string) model.Delta {
 	return model.Delta{Text: text}
 }
 
-// addArguments appends to the arguments of the newest call of a block's index. A
-// part for another block belongs to a tool that the server runs, and is ignored.
+// addArguments takes a part of the arguments of a call. A part for a block that is not read
+// belongs to a tool that the server runs, and one before the first call to none.
 func (a *answer) addArguments(index int, arguments string) {
-	for i := len(a.pieces) - 1; i >= 0; i-- {
-		if c := a.pieces[i].call; c != nil && a.pieces[i].index == index {
-			c.arguments.WriteString(arguments)
-			c.written = c.written || arguments != ""
-			return
-		}
+	if !a.foreign[index] && a.calls.Len() > 0 {
+		a.addCall(index, calls.Piece{Arguments: arguments})
+	}
+}
+
+// addCall takes a piece of a call.
+func (a *answer) addCall(index int, p calls.Piece) {
+	place := int64(index)
+	p.Index = &place
+	if at, begun := a.calls.Add(p); begun {
+		a.pieces = append(a.pieces, &piece{index: index, called: true, call: at})
 	}
 }
 
@@ -194,16 +201,12 @@ func writeJoined(b *bytes.Buffer, value json.RawMessage, added *bytes.Buffer) {
 // response returns the content that has arrived, without the model and the usage.
 func (a *answer) response(stop string, details json.RawMessage) *model.Response {
 	r := &model.Response{Text: a.text.String()}
-	for _, p := range a.pieces {
-		if c := p.call; c != nil {
-			arguments := c.arguments.String()
-			if !c.written {
-				arguments = wire.Text(c.input)
-			}
-			r.ToolCalls = append(r.ToolCalls, adapter.ToolCall(c.id, c.name, arguments))
-		}
+	numbers := map[int]uint32{} // of the calls in the answer
+	for i, c := range a.calls.Calls() {
+		r.ToolCalls = append(r.ToolCalls, adapter.ToolCall(c.ID, c.Name, c.Arguments))
+		numbers[c.At] = uint32(i) //nolint:gosec // bounded by the size of an answer
 	}
-	r.Parts = a.parts()
+	r.Parts = a.parts(numbers)
 	r.FinishReason = finishReason(stop, r.ToolCalls)
 	if stop == stopRefusal {
 		r.Refusal = refusalReason(details)
@@ -212,20 +215,20 @@ func (a *answer) response(stop string, details json.RawMessage) *model.Response 
 }
 
 // parts returns the pieces as parts; nil for a text followed by calls.
-func (a *answer) parts() []*harnessv1.Part {
+func (a *answer) parts(numbers map[int]uint32) []*harnessv1.Part {
 	var parts []*harnessv1.Part
 	text := a.text.String()
-	calls := uint32(0)
-	needed := false
+	called, needed := false, false
 	for _, p := range a.pieces {
 		switch {
 		case p.thinking != nil:
 			parts, needed = append(parts, p.thinking.part()), true
-		case p.call != nil:
-			parts = append(parts, &harnessv1.Part{Kind: &harnessv1.Part_Call{Call: calls}})
-			calls++
+		case p.called:
+			if n, ok := numbers[p.call]; ok {
+				parts, called = append(parts, &harnessv1.Part{Kind: &harnessv1.Part_Call{Call: n}}), true
+			}
 		case p.text > 0:
-			needed = needed || calls > 0 && !blank(text[:p.text])
+			needed = needed || called && !blank(text[:p.text])
 			text = text[p.text:]
 			parts = append(parts, &harnessv1.Part{Kind: &harnessv1.Part_Text{Text: p.text}})
 		}

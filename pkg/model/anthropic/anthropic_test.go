@@ -103,6 +103,18 @@ func TestArgumentsOfAnotherBlockAreIgnored(t *testing.T) {
 	}
 }
 
+// TestArgumentsOfNoBlockAreTheCalls has deltas whose index begins no block.
+func TestArgumentsOfNoBlockAreTheCalls(t *testing.T) {
+	resp, _ := complete(t, streamOf(`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"Hi."}}`,
+		`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{}"}}`,
+		`{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}`,
+		`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"n\""}}`,
+		`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":":1}"}}`))
+	if len(resp.ToolCalls) != 1 || resp.ToolCalls[0].GetArguments().GetInline() != `{"n":1}` {
+		t.Errorf("calls %v", resp.ToolCalls)
+	}
+}
+
 // TestCallWhoseDeltasAreEmpty has its arguments in the start of the block.
 func TestCallWhoseDeltasAreEmpty(t *testing.T) {
 	resp, _ := complete(t, streamOf(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"f","input":{"n":1}}}`,

@@ -72,14 +72,15 @@ type usage struct {
 	} `json:"output_tokens_details"`
 }
 
-// merge takes the members of a later report, which are totals.
+// merge takes the members of a later report, which are totals. Gateways end a stream with
+// zeros instead: the greatest counts.
 func (u *usage) merge(later usage) {
 	for _, f := range []struct{ have, reported **int64 }{
 		{&u.InputTokens, &later.InputTokens}, {&u.OutputTokens, &later.OutputTokens},
 		{&u.CacheCreation, &later.CacheCreation}, {&u.CacheRead, &later.CacheRead},
 		{&u.OutputDetails.Thinking, &later.OutputDetails.Thinking},
 	} {
-		if *f.reported != nil {
+		if *f.reported != nil && (*f.have == nil || **f.reported > **f.have) {
 			*f.have = *f.reported
 		}
 	}

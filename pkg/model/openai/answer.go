@@ -2,11 +2,13 @@ package openai
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
+	"github.com/harnessmesh/harnessmesh/pkg/model/calls"
 	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
@@ -23,7 +25,8 @@ type answer struct {
 	text    wire.LongText
 	refused int     // bytes of text that are a refusal
 	order   []piece // texts and reasoning
-	calls   []*call
+	calls   calls.Assembler
+	extras  []json.RawMessage // extra_content of the calls, by their numbers
 	// thought is reasoning in a member of the message.
 	thought thought
 	// extra is extra_content of the message.
@@ -35,14 +38,6 @@ type answer struct {
 type piece struct {
 	n     uint64
 	chunk *chunk
-}
-
-// call is a tool call as far as it has arrived.
-type call struct {
-	index     wire.Int // -1: the server gave none
-	id, name  string
-	arguments wire.LongText
-	extra     json.RawMessage
 }
 
 // add adds what a reply has but calls, and returns what it adds for people.
@@ -87,75 +82,44 @@ func (a *answer) addRefusal(text string) {
 	a.addText(text)
 }
 
-// addCall appends a delta to the call that it belongs to. With an index that is
-// the newest call of that index. A server that sends no index starts a call with
-// a new id, or, without ids, with a name; other deltas continue the last call.
-// Some servers give each whole call of a response the index 0; there too a new id
-// starts a call.
-func (a *answer) addCall(d callDelta) {
-	var c *call
-	if d.Index != nil {
-		for _, have := range a.calls {
-			if have.index == *d.Index {
-				c = have
-			}
-		}
-		if c != nil && d.ID != "" && c.id != "" && string(d.ID) != c.id {
-			c = nil
-		}
-	} else if n := len(a.calls); n > 0 {
-		last := a.calls[n-1]
-		newID := d.ID != "" && string(d.ID) != last.id
-		newName := d.ID == "" && d.Function.Name != ""
-		if !newID && !newName {
-			c = last
-		}
+// addCall takes a piece of a call; whole reports that it is all of one.
+func (a *answer) addCall(d callDelta, whole bool) {
+	at, begun := a.calls.Add(calls.Piece{
+		Index: (*int64)(d.Index), ID: string(d.ID), Name: string(d.Function.Name), Arguments: string(d.Function.Arguments), Begins: whole,
+	})
+	if begun {
+		a.extras = append(a.extras, nil)
 	}
-	if c == nil {
-		a.newCall(d)
-		return
+	if at >= 0 && !wire.Absent(d.ExtraContent) {
+		a.extras[at] = d.ExtraContent
 	}
-	c.add(d)
 }
 
-// newCall begins a call.
-func (a *answer) newCall(d callDelta) {
-	c := &call{index: -1}
-	if d.Index != nil {
-		c.index = *d.Index
+// whole reports whether the answer can be at its end: each call has its name and all of its
+// arguments, or there are none and a text has come.
+func (a *answer) whole() bool {
+	if a.calls.Len() == 0 {
+		return a.text.Len() > 0
 	}
-	c.add(d)
-	a.calls = append(a.calls, c)
-}
-
-func (c *call) add(d callDelta) {
-	if c.id == "" {
-		c.id = string(d.ID)
-	}
-	if c.name == "" {
-		c.name = string(d.Function.Name)
-	}
-	c.arguments.WriteString(string(d.Function.Arguments))
-	if !wire.Absent(d.ExtraContent) {
-		c.extra = d.ExtraContent
-	}
+	return !slices.ContainsFunc(a.calls.Calls(), func(c calls.Call) bool { return c.Name == "" || !c.Complete })
 }
 
 func (a *answer) response(e conclusion, u *usage, name string) *model.Response {
 	r := &model.Response{Text: a.text.String(), Usage: u.proto(), Model: name}
-	for _, c := range a.calls {
-		r.ToolCalls = append(r.ToolCalls, adapter.ToolCall(c.id, c.name, c.arguments.String()))
+	joined := a.calls.Calls()
+	for _, c := range joined {
+		r.ToolCalls = append(r.ToolCalls, adapter.ToolCall(c.ID, c.Name, c.Arguments))
 	}
 	if a.refused > 0 && e.refusal == "" {
 		e.refusal = refusalText
 	}
 	r.FinishReason, r.Refusal = e.finishReason(r.ToolCalls), e.refusal
-	r.Parts = a.parts()
+	r.Parts = a.parts(joined)
 	return r
 }
 
 // parts returns the answer in the server's order; nil if text and calls say everything.
-func (a *answer) parts() []*harnessv1.Part {
+func (a *answer) parts(joined []calls.Call) []*harnessv1.Part {
 	var parts []*harnessv1.Part
 	told := false // parts have more than text and calls
 	add := func(p *harnessv1.Part, reasoning bool) {
@@ -180,8 +144,8 @@ func (a *answer) parts() []*harnessv1.Part {
 	if extra != nil {
 		add(reasoningPart("", extra), true)
 	}
-	for i, c := range a.calls {
-		add(&harnessv1.Part{Kind: &harnessv1.Part_Call{Call: uint32(i)}, Opaque: extraOpaque(c.extra)}, false)
+	for i, c := range joined {
+		add(&harnessv1.Part{Kind: &harnessv1.Part_Call{Call: uint32(i)}, Opaque: extraOpaque(a.extras[c.At])}, false)
 	}
 	if !told {
 		return nil

@@ -100,7 +100,7 @@ func isText(part object) bool {
 
 // chunkOpaque returns what goes back of a chunk; nil if nothing does.
 func (a *answer) chunkOpaque(c *chunk) *harnessv1.Opaque {
-	if !a.reasoning.Chunks && a.reasoning.Field != "" || !a.reasoning.goesBack(len(a.calls) > 0) {
+	if !a.reasoning.Chunks && a.reasoning.Field != "" || !a.reasoning.goesBack(a.calls.Len() > 0) {
 		return nil
 	}
 	return adapter.Opaque([]byte(chunksPrefix + "[" + string(c.json()) + "]}"))

@@ -71,6 +71,7 @@ func TestServerQuirksDoNotChangeTheResponse(t *testing.T) {
 		"events unasked":          {AlwaysStream: true},
 		"usage with the reason":   {UsageInLastChoice: true},
 		"no DONE":                 {NoDone: true},
+		"no finish reason":        {NoFinish: true},
 		"no last newline":         {NoLastNewline: true, NoDone: true},
 		"keep-alive comments":     {KeepAlive: true},
 		"error: null":             {NullErrors: true},
@@ -141,6 +142,16 @@ func TestCallsWithoutIdsOrIndex(t *testing.T) {
 				t.Errorf("calls %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestCommentsAsData: some proxies send the comments that keep a stream alive as data.
+func TestCommentsAsData(t *testing.T) {
+	const body = "data: : PROCESSING\n\n: comment\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"Hi.\"},\"finish_reason\":\"stop\"}]}\n\ndata::\n\ndata: [DONE]\n\n"
+	s := modeltest.NewServer(t, modeltest.Reply{Body: body, Quirks: modeltest.Quirks{ContentType: "text/event-stream"}})
+	resp, err := provider(t, s).Complete(t.Context(), modeltest.Conversation(true), nil)
+	if err != nil || resp.Text != "Hi." {
+		t.Errorf("answer %v, %v", resp, err)
 	}
 }
 

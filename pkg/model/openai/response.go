@@ -21,7 +21,6 @@ type completion struct {
 }
 
 type choice struct {
-	Index        wire.Int    `json:"index"`
 	Message      reply       `json:"message"` // of a whole response
 	Delta        reply       `json:"delta"`   // of a chunk
 	FinishReason wire.String `json:"finish_reason"`
@@ -96,14 +95,9 @@ func (s *stream) Add(kind string, data []byte) (model.Delta, error) {
 	if chunk.Model != "" {
 		s.model = string(chunk.Model)
 	}
-	if chunk.Usage != nil {
-		s.usage = chunk.Usage
-	}
+	s.usage = greater(s.usage, chunk.Usage)
 	var delta model.Delta
-	for _, choice := range chunk.Choices {
-		if choice.Index != 0 {
-			continue
-		}
+	for _, choice := range chunk.Choices[:min(len(chunk.Choices), 1)] { // one was asked for, whatever its index is
 		if err := s.end(&choice); err != nil {
 			return model.Delta{}, err
 		}
@@ -111,11 +105,11 @@ func (s *stream) Add(kind string, data []byte) (model.Delta, error) {
 		piece := s.answer.add(&choice.Delta)
 		delta.Text += piece.Text
 		delta.Reasoning += piece.Reasoning
-		calls := len(s.answer.calls)
+		before := s.answer.calls.Len()
 		for _, d := range choice.Delta.ToolCalls {
-			s.answer.addCall(d)
+			s.answer.addCall(d, false)
 		}
-		s.size += (len(s.answer.calls) - calls) * adapter.PieceBytes
+		s.size += (s.answer.calls.Len() - before) * adapter.PieceBytes
 	}
 	return delta, nil
 }
@@ -139,9 +133,7 @@ func (s *stream) end(c *choice) error {
 	if !wire.Absent(c.Error) {
 		return s.refusals.Reported([]byte(`{"error":` + string(c.Error) + `}`))
 	}
-	if c.Usage != nil {
-		s.usage = c.Usage
-	}
+	s.usage = greater(s.usage, c.Usage)
 	if c.FinishReason == "" {
 		return nil
 	}
@@ -164,8 +156,11 @@ func (d decoder) unmarshal(data []byte, c *completion, what string) error {
 // Size implements adapter.Stream.
 func (s *stream) Size() int { return s.size }
 
-// Complete implements adapter.Stream.
-func (s *stream) Complete() bool { return s.ending.reason != "" }
+// Complete implements adapter.Stream. Some servers never send a finish reason: [DONE] after
+// whole calls, or after a text without calls, is an end too.
+func (s *stream) Complete() bool {
+	return s.ending.reason != "" || s.done && s.answer.whole()
+}
 
 // Ended implements adapter.Stream.
 func (s *stream) Ended() bool { return s.done }
@@ -190,7 +185,7 @@ func (d decoder) decode(body []byte) (*model.Response, error) {
 	}
 	s.answer.add(&first.Message)
 	for _, call := range first.Message.ToolCalls {
-		s.answer.newCall(call)
+		s.answer.addCall(call, true)
 	}
 	return s.answer.response(s.ending, s.usage, string(c.Model)), nil
 }

@@ -151,7 +151,7 @@ func (t *thought) forPeople() string {
 
 // thoughtOpaque returns what goes back of the reasoning in members; nil if nothing does.
 func (a *answer) thoughtOpaque() *harnessv1.Opaque {
-	if a.reasoning.Chunks || !a.reasoning.goesBack(len(a.calls) > 0) {
+	if a.reasoning.Chunks || !a.reasoning.goesBack(a.calls.Len() > 0) {
 		return nil
 	}
 	o := a.thought.returned(a.reasoning.Field)

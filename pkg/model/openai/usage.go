@@ -23,6 +23,19 @@ type usage struct {
 	} `json:"completion_tokens_details"`
 }
 
+// greater returns the greater of two reports of one response: some servers send an empty one
+// after the real one. Nil: none.
+func greater(a, b *usage) *usage {
+	if a == nil || b != nil && b.tokens() >= a.tokens() {
+		return b
+	}
+	return a
+}
+
+func (u *usage) tokens() int64 {
+	return int64(max(u.TotalTokens, u.PromptTokens+u.CompletionTokens))
+}
+
 func (u *usage) proto() *harnessv1.Usage {
 	if u == nil {
 		return &harnessv1.Usage{}

@@ -9,6 +9,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
+	"github.com/harnessmesh/harnessmesh/pkg/model/calls"
 	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
@@ -98,12 +99,14 @@ func (i *item) reasoning() string {
 	return i.pieces.reasoning.String()
 }
 
-// arguments returns the arguments of a call.
+// arguments returns the arguments of a call: those that came whole, or if they are empty those
+// of its deltas.
 func (i *item) arguments() string {
-	if i.Arguments == "" {
-		return i.pieces.arguments.String()
+	said, _ := calls.Arguments(string(i.Arguments))
+	if streamed := i.pieces.arguments.String(); said == "" || calls.Empty(said) && !calls.Empty(streamed) {
+		said, _ = calls.Arguments(streamed)
 	}
-	return string(i.Arguments)
+	return said
 }
 
 // opaque returns what goes back with reasoning: the item as it was closed, if it has

@@ -85,12 +85,17 @@ func (s *stream) itemDone(e *event) model.Delta {
 	case i == nil:
 		i = s.add(e.Index, o)
 	case i.raw == nil:
-	case bytes.Equal(i.raw, e.Item), o.ID != "" && o.ID == i.ID: // repeated
+	case bytes.Equal(i.raw, e.Item), o.ID != "" && o.ID == i.ID && !otherCall(&i.output, &o): // repeated
 		return model.Delta{}
 	default:
 		i = s.add(e.Index, o)
 	}
 	return s.close(i, o, e.Item)
+}
+
+// otherCall reports whether two items with one id are different calls.
+func otherCall(a, b *output) bool {
+	return b.Type == itemCall && (differ(a.CallID, b.CallID) || a.Name != b.Name || a.Arguments != b.Arguments)
 }
 
 // close takes the whole of an item and returns the text that its deltas left out.

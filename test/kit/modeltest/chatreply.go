@@ -109,7 +109,7 @@ func (r chatReply) completion() []byte {
 		message["tool_calls"] = list
 	}
 	finish := any(r.finishReason())
-	if r.Fault == FaultNoFinish {
+	if r.Fault == FaultNoFinish || r.Quirks.NoFinish {
 		finish = nil
 	}
 	body := map[string]any{
@@ -168,7 +168,7 @@ func (r chatReply) chunks(usage bool) (body, tail [][]byte) {
 	if reportUsage && r.Quirks.UsageInLastChoice {
 		last = map[string]any{"usage": r.Usage.json()}
 	}
-	if r.Fault != FaultNoFinish {
+	if r.Fault != FaultNoFinish && !r.Quirks.NoFinish {
 		tail = append(tail, chunk([]any{map[string]any{"index": 0, "delta": map[string]any{}, "finish_reason": r.finishReason()}}, last))
 	}
 	if reportUsage && !r.Quirks.UsageInLastChoice {
@@ -279,7 +279,7 @@ func (r chatReply) frames(usage bool) (body, tail []frame) {
 	for _, c := range ends {
 		tail = append(tail, frame{data: c})
 	}
-	if !r.Quirks.NoDone {
+	if !r.Quirks.NoDone && r.Fault != FaultNoFinish {
 		tail = append(tail, frame{data: []byte("[DONE]")})
 	}
 	return body, tail

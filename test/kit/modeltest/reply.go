@@ -16,7 +16,7 @@ const (
 	FaultNone Fault = iota
 	// FaultCut breaks the connection within the stream.
 	FaultCut
-	// FaultNoFinish ends the stream in order but without a finish reason.
+	// FaultNoFinish ends the stream in order but without a finish reason, and without [DONE].
 	FaultNoFinish
 	// FaultError sends an error object within the stream, then ends in order.
 	FaultError
@@ -51,6 +51,8 @@ type Quirks struct {
 	UsageInLastChoice bool
 	// NoDone leaves out the closing [DONE].
 	NoDone bool
+	// NoFinish leaves out the finish reason; chat completions only.
+	NoFinish bool
 	// NoLastNewline ends the stream without the empty line after its last event.
 	NoLastNewline bool
 	// KeepAlive sends comments between the events.
