@@ -204,7 +204,7 @@ func (a *answer) response(stop string, details json.RawMessage) *model.Response 
 	numbers := map[int]uint32{} // of the calls in the answer
 	for i, c := range a.calls.Calls() {
 		r.ToolCalls = append(r.ToolCalls, adapter.ToolCall(c.ID, c.Name, c.Arguments))
-		numbers[c.At] = uint32(i) //nolint:gosec // bounded by the size of an answer
+		numbers[c.At] = uint32(i)
 	}
 	r.Parts = a.parts(numbers)
 	r.FinishReason = finishReason(stop, r.ToolCalls)

@@ -3,10 +3,10 @@
 // within a call; ids are missing, repeated, or new with each piece; names come in pieces or
 // with each of them; arguments begin with an empty object or are repeated at their end.
 //
-// An Assembler decides for each piece which call it belongs to, from five facts: its id,
+// An Assembler assigns each piece to a call by five facts: its id,
 // its index, its name, the order of arrival, and whether the JSON of a call's arguments is
-// complete. What the arguments of a call are is decided once, from all of its text, so that
-// it does not depend on how the text was cut.
+// complete. The arguments of a call are decided once, from all of its text, so that they do
+// not depend on its cuts.
 //
 // Invariants:
 //   - A piece belongs to one call. Only an empty piece belongs to none.
@@ -32,7 +32,7 @@ type Piece struct {
 	// Arguments are a part of the JSON of the arguments, or all of it.
 	Arguments string
 	// Begins reports that the protocol marks the beginning of a call in a way that cannot be
-	// missed, such as an event of its own. Its Arguments count only if no piece follows
+	// missed, such as a separate event. Its Arguments count only if no piece follows
 	// that has any.
 	Begins bool
 }
@@ -56,7 +56,7 @@ type Assembler struct {
 	// call of an id.
 	places map[int64]int
 	ids    map[string]int
-	// pending is an id that came alone behind a whole call: the next piece may begin the
+	// pending is an id that came alone after a whole call: the next piece may begin the
 	// call that it is of.
 	pending string
 }

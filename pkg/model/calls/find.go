@@ -38,7 +38,7 @@ func (a *Assembler) withID(p *Piece) int {
 			a.pending = p.ID
 		}
 		return at
-	case p.Name == c.name && p.given() && c.json.open() && !beginsObject(p.Arguments):
+	case p.Name == c.name && p.given() && c.json.open() && !isObject(p.Arguments):
 		return at
 	}
 	return none
@@ -76,7 +76,7 @@ func (a *Assembler) withName(p *Piece) int {
 		if at = a.newest(func(c *call) bool { return c.name == "" }); at != none {
 			return at
 		}
-		if at = len(a.calls) - 1; a.calls[at].id == "" { // nothing else tells where calls begin
+		if at = len(a.calls) - 1; a.calls[at].id == "" { // nothing else separates calls
 			return none
 		}
 	}
@@ -178,6 +178,6 @@ func (c *call) has(text string) bool {
 	return strings.TrimSpace(said) == text
 }
 
-func beginsObject(text string) bool { return strings.HasPrefix(strings.TrimLeft(text, blanks), "{") }
+func isObject(text string) bool { return strings.HasPrefix(strings.TrimLeft(text, blanks), "{") }
 
 func sameIndex(a, b *int64) bool { return a == nil || b == nil || *a == *b }

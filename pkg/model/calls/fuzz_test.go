@@ -12,13 +12,13 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/calls"
 )
 
-// habits are how a service cuts its calls into pieces. The names say what it does.
+// habits are the ways in which a service cuts its calls into pieces.
 type habits struct {
 	index string // right, none, zero, other, counts
 	id    string // head, each, new, late, none
 	name  string // head, each, pieces
 	front bool   // an empty object comes first
-	again string // no, arguments, call: what is sent again at the end of a call
+	again string // no, arguments, call: the part of a call that its end repeats
 	whole bool   // one piece for each call
 	turns bool   // calls grow in turns
 }

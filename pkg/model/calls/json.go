@@ -60,12 +60,12 @@ func (s *scanner) complete() bool { return s.ended }
 // open reports whether a value has begun and is not whole.
 func (s *scanner) open() bool { return s.begun && !s.ended }
 
-// emptyObject reports whether what has come is whole, and has nothing in it.
+// emptyObject reports whether all values so far are whole and empty objects.
 func (s *scanner) emptyObject() bool { return s.ended && !s.members }
 
-// Arguments returns what the whole text of a call's arguments says, and whether it is one
+// Arguments returns the arguments in the whole text of a call, and whether they are one
 // JSON value or empty. Of several objects in a row the empty ones do not count, and one that
-// is repeated counts once. Any other text is returned as it is.
+// is repeated counts once. Any other text is returned unchanged.
 func Arguments(text string) (said string, complete bool) {
 	if json.Valid([]byte(text)) || strings.TrimSpace(text) == "" {
 		return text, true
@@ -74,7 +74,7 @@ func Arguments(text string) (said string, complete bool) {
 	last := ""
 	for strings.Trim(text[decoder.InputOffset():], blanks) != "" {
 		var value json.RawMessage
-		if decoder.Decode(&value) != nil || !beginsObject(string(value)) {
+		if decoder.Decode(&value) != nil || !isObject(string(value)) {
 			return text, false
 		}
 		switch v := string(value); {

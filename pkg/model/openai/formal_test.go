@@ -46,7 +46,7 @@ func TestEndsWithoutAFinishReason(t *testing.T) {
 	}
 }
 
-// TestTheOnlyChoiceHasAnyIndex: one choice is asked for. Servers number it from 1, or number
+// TestTheOnlyChoiceHasAnyIndex: a request has one choice. Servers number it from 1, or number
 // the chunks.
 func TestTheOnlyChoiceHasAnyIndex(t *testing.T) {
 	for name, indexes := range map[string][3]string{

@@ -97,7 +97,7 @@ func (s *stream) Add(kind string, data []byte) (model.Delta, error) {
 	}
 	s.usage = greater(s.usage, chunk.Usage)
 	var delta model.Delta
-	for _, choice := range chunk.Choices[:min(len(chunk.Choices), 1)] { // one was asked for, whatever its index is
+	for _, choice := range chunk.Choices[:min(len(chunk.Choices), 1)] { // a request has one, with any index
 		if err := s.end(&choice); err != nil {
 			return model.Delta{}, err
 		}
