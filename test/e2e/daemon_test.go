@@ -411,25 +411,3 @@ func TestTheCatalogueOfTheProcess(t *testing.T) {
 		t.Errorf("after the restart: exit %d\n%s", code, stderr)
 	}
 }
-
-// TestTheHolderOfTheDirectoryIsNamed: a command that needs the data directory for itself names the
-// flags that use the gateway of the process which has it, and these work.
-func TestTheHolderOfTheDirectoryIsNamed(t *testing.T) {
-	h, dir := newHousehold(t), t.TempDir()
-	script := write(t, dir, "s.yaml", "turns:\n  - {calls: [{name: work_complete, arguments: {summary: done}}]}\n")
-	run := []string{"run", "--workspace", dir, "--model", "script:" + script, "--output", "json", "work"}
-	if code, _, stderr := start(t, h.env(), run...).wait(); code != 0 {
-		t.Fatalf("exit %d\n%s", code, stderr)
-	}
-	for _, held := range [][]string{append(run, "--foreground"), {"serve"}} {
-		code, _, stderr := start(t, h.env(), held...).wait()
-		_, flags, found := strings.Cut(stderr, "use its gateway (")
-		flags, _, _ = strings.Cut(flags, ")")
-		if code != 1 || !found || strings.Count(stderr, "\n") != 1 {
-			t.Errorf("%v: exit %d\n%s", held, code, stderr)
-		}
-		if code, _, stderr := start(t, h.env(), append(run, strings.Fields(flags)...)...).wait(); code != 0 {
-			t.Errorf("with %s: exit %d\n%s", flags, code, stderr)
-		}
-	}
-}

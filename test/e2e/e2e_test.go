@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -95,10 +96,16 @@ func start(t *testing.T, env []string, args ...string) *process {
 // startProgram starts another build of the binary.
 func startProgram(t *testing.T, path string, env []string, args ...string) *process {
 	t.Helper()
+	return startWith(t, path, env, nil, args...)
+}
+
+// startWith starts a build of the binary with an input; nil: an empty one.
+func startWith(t *testing.T, path string, env []string, stdin io.Reader, args ...string) *process {
+	t.Helper()
 	program.Rely(t)
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	p := &process{t: t, cmd: exec.CommandContext(ctx, path, args...), events: make(chan map[string]any, 100_000), done: make(chan struct{})}
-	p.cmd.Env = env
+	p.cmd.Env, p.cmd.Stdin = env, stdin
 	p.cmd.Dir = t.TempDir()
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {

@@ -59,6 +59,8 @@ type Options struct {
 	// Background uses the background process of the user instead of a mesh in this process;
 	// nil: no.
 	Background *Background
+	// Lasting: the session outlives the background process, and its calls join the next one.
+	Lasting bool
 }
 
 // Session is a connection to a gateway.

@@ -5,9 +5,14 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/daemon"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
@@ -35,11 +40,34 @@ type Process struct {
 // joinBackground returns a session at the background process, which it starts if no process
 // uses the directory.
 func joinBackground(ctx context.Context, opts Options) (*Session, error) {
+	at, err := join(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	if opts.Lasting {
+		lasting := &lastingConn{opts: opts, at: at}
+		return &Session{Client: harnessv1.NewGatewayServiceClient(lasting), Working: true, Process: at.process, close: lasting.close}, nil
+	}
+	return &Session{
+		Client: harnessv1.NewGatewayServiceClient(at), Working: true, Process: at.process,
+		close: func(context.Context) error { return at.conn.Close() },
+	}, nil
+}
+
+// joined is a connection to the process that has the data directory.
+type joined struct {
+	grpc.ClientConnInterface
+	conn *grpc.ClientConn
+	// process is the background process; nil for harness serve.
+	process *Process
+}
+
+// join connects to the process that has the data directory, and starts the background process if none has.
+func join(ctx context.Context, opts Options) (*joined, error) {
 	conn, err := daemon.Join(ctx, opts.Data, opts.Background.Program)
 	if err != nil {
 		return nil, err
 	}
-	s := remote(conn)
 	h := node.HolderOf(opts.Data)
 	if program := opts.Background.Program; daemon.FirstJoin(opts.Data, program.Build, h) && program.Note != nil {
 		program.Note("the background process is another build (" + h.Build + "); harness daemon restart replaces it")
@@ -50,12 +78,76 @@ func joinBackground(ctx context.Context, opts Options) (*Session, error) {
 		}
 	}
 	if !h.Background { // harness serve
-		return s, nil
+		return &joined{ClientConnInterface: conn, conn: conn}, nil
 	}
 	local := harnessv1.NewLocalServiceClient(conn)
-	s.Process = &Process{Holder: h, Local: local}
-	s.Client = harnessv1.NewGatewayServiceClient(&providingConn{ClientConnInterface: conn, local: local, opts: opts})
-	return s, nil
+	return &joined{&providingConn{ClientConnInterface: conn, local: local, opts: opts}, conn, &Process{Holder: h, Local: local}}, nil
+}
+
+// lastingConn joins the next process when the one that it was connected to has ended.
+type lastingConn struct {
+	opts Options
+
+	mu sync.Mutex
+	at *joined
+}
+
+// current returns a connection to the process that has the data directory now, other than lost.
+func (c *lastingConn) current(ctx context.Context, lost *joined) (*joined, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.at != lost && c.at.conn.GetState() == connectivity.Ready {
+		return c.at, nil
+	}
+	next, err := join(ctx, c.opts)
+	if err != nil {
+		return nil, status.Error(codes.Unavailable, err.Error())
+	}
+	_ = c.at.conn.Close()
+	c.at = next
+	return next, nil
+}
+
+// Invoke makes a call.
+func (c *lastingConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	at, err := c.current(ctx, nil)
+	if err != nil {
+		return err
+	}
+	err = at.Invoke(ctx, method, args, reply, opts...)
+	if status.Code(err) != codes.Unavailable || !repeatable(args) {
+		return err
+	}
+	next, joinErr := c.current(ctx, at) // whose state may not show it yet
+	if joinErr != nil {
+		return err
+	}
+	return next.Invoke(ctx, method, args, reply, opts...)
+}
+
+// repeatable reports whether a request has no second effect: it only reads, or it has an id.
+func repeatable(request any) bool {
+	m, ok := request.(proto.Message)
+	if !ok {
+		return false
+	}
+	field := m.ProtoReflect().Descriptor().Fields().ByName("request_id")
+	return field == nil || m.ProtoReflect().Has(field)
+}
+
+// NewStream opens a stream.
+func (c *lastingConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	at, err := c.current(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	return at.NewStream(ctx, desc, method, opts...)
+}
+
+func (c *lastingConn) close(context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at.conn.Close()
 }
 
 // providingConn gives a run its environment before each input that drives it.

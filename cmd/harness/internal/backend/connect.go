@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/daemon"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
@@ -72,6 +73,26 @@ func StartNode(ctx context.Context, cfg node.Config) (*node.Node, error) {
 		return nil, fmt.Errorf("%w; stop it, use its gateway (%s), or use another --data", held, cmp.Or(held.Flags, "--server"))
 	}
 	return n, err
+}
+
+// StartServer starts all roles in this process. If the background process of the user has the data
+// directory, the server takes over from it, and the runs at work continue in the server; note gets what
+// it waits for.
+func StartServer(ctx context.Context, cfg node.Config, note func(string)) (*node.Node, error) {
+	if daemon.Serves(cfg.Data) {
+		if err := cfg.CheckAddresses(); err != nil {
+			return nil, err
+		}
+	}
+	inherited, err := daemon.Inherit(ctx, cfg.Data, cfg.Program, note)
+	if err != nil {
+		return nil, err
+	}
+	if inherited != nil {
+		cfg.Environments = inherited.Environments
+	}
+	n, err := StartNode(ctx, cfg)
+	return n, errors.Join(err, inherited.Close(err == nil))
 }
 
 // Provision creates the streams and consumers of an external NATS server.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -27,6 +28,11 @@ type environments struct {
 // newEnvironments returns those of a data directory.
 func newEnvironments(data string) *environments {
 	return &environments{dir: filepath.Join(data, environmentsDir), provider: map[string]map[string]string{}, commands: map[string][]string{}}
+}
+
+// forNode returns them as a node reads them.
+func (e *environments) forNode() *node.Environments {
+	return &node.Environments{Provider: e.Provider, Commands: e.Commands, Deleted: e.Delete}
 }
 
 // Put replaces the environment of a run.

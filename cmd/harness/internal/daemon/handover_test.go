@@ -107,8 +107,8 @@ func TestABuildFromBeforeHandOvers(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	none := func(string) map[string]string { return nil }
 	former, err := node.Start(t.Context(), node.Config{Data: dir, Program: "former", Background: &node.Background{
-		Service: harnessv1.UnimplementedLocalServiceServer{}, Environment: none, Commands: func(string) []string { return nil }, Deleted: func(string) {},
-	}})
+		Service: harnessv1.UnimplementedLocalServiceServer{},
+	}, Environments: &node.Environments{Provider: none, Commands: func(string) []string { return nil }, Deleted: func(string) {}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,9 +86,9 @@ func Serve(ctx context.Context, cfg Config) error {
 			return err
 		}
 	}
-	p.background = &node.Background{Service: p, Environment: p.env.Provider, Commands: p.env.Commands, Deleted: p.env.Delete}
+	p.background = &node.Background{Service: p}
 	p.node, err = node.Start(ctx, node.Config{
-		Data: cfg.Data, Interrupt: true, Keep: cfg.Keep, Background: p.background, Program: cfg.Build, Drain: DrainTime,
+		Data: cfg.Data, Interrupt: true, Keep: cfg.Keep, Background: p.background, Environments: p.env.forNode(), Program: cfg.Build, Drain: DrainTime,
 		ModelEnv: cfg.Env, Catalogue: cfg.Catalogue, Logger: logger,
 	})
 	var held *node.HeldError

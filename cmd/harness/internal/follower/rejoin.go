@@ -4,6 +4,9 @@ import (
 	"context"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/console"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/daemon"
@@ -17,6 +20,9 @@ import (
 // rejoinTime bounds one try to connect to the background process again.
 const rejoinTime = 40 * time.Second
 
+// errServerAway is returned while no server has the address of the one that replaced the process.
+var errServerAway = status.Error(codes.Unavailable, "the server has ended")
+
 // rejoin connects again to the background process, and starts it if it died. If it is
 // another process now and the run was at work, the run is resumed: its client asks for that by
 // following it. After a stop it returns follow.ErrStopped.
@@ -24,6 +30,9 @@ func (f *Follower) rejoin(ctx context.Context, a *console.Console, resume bool) 
 	ctx, cancel := context.WithTimeout(ctx, rejoinTime)
 	defer cancel()
 	former := f.Session.Process
+	if former == nil { // a server replaced the process since: its client connects again by itself
+		return f.Session.Client, "", errServerAway
+	}
 	if daemon.EndOf(f.Target.Data, former.PID) == daemon.Stopped {
 		return nil, "", follow.ErrStopped
 	}

@@ -40,16 +40,21 @@ func levelOf(text string) int {
 type Background struct {
 	// Service is served at the local socket.
 	Service harnessv1.LocalServiceServer
-	// Environment returns the variables of model providers that a client has given a run,
+
+	clients atomic.Int64
+}
+
+// Environments are the variables of runs that clients have given. Without any, a run of the
+// background process has none of a provider, and a run of another process has those of the process.
+type Environments struct {
+	// Provider returns the variables of model providers that a client has given a run,
 	// NAMESPACE/RUN; nil if none has. Sub-agents have those of their root.
-	Environment func(run string) map[string]string
+	Provider func(run string) map[string]string
 	// Commands returns the environment of the commands of a run, NAMESPACE/RUN, as NAME=VALUE;
 	// nil if it is not known: then that of its root, else that of the process.
 	Commands func(run string) []string
 	// Deleted is called for a run, NAMESPACE/RUN, that was deleted.
 	Deleted func(run string)
-
-	clients atomic.Int64
 
 	mu    sync.Mutex
 	roots map[string]string // by run; at most maxRoots
@@ -63,7 +68,7 @@ const (
 
 // root returns the run at the top of the tree of a run, both NAMESPACE/RUN: a root itself, and a
 // run that is not stored.
-func (b *Background) root(ctx context.Context, gateway harnessv1.GatewayServiceClient, run string) (string, error) {
+func (b *Environments) root(ctx context.Context, gateway harnessv1.GatewayServiceClient, run string) (string, error) {
 	b.mu.Lock()
 	root, known := b.roots[run]
 	b.mu.Unlock()
@@ -90,20 +95,20 @@ func (b *Background) root(ctx context.Context, gateway harnessv1.GatewayServiceC
 }
 
 // variables returns the variables of model providers of a run, which are those of its root.
-func (b *Background) variables(ctx context.Context, gateway harnessv1.GatewayServiceClient, run string) (map[string]string, error) {
-	if own := b.Environment(run); own != nil {
+func (b *Environments) variables(ctx context.Context, gateway harnessv1.GatewayServiceClient, run string) (map[string]string, error) {
+	if own := b.Provider(run); own != nil {
 		return own, nil
 	}
 	root, err := b.root(ctx, gateway, run)
 	if err != nil {
 		return nil, err
 	}
-	return b.Environment(root), nil
+	return b.Provider(root), nil
 }
 
 // commandsOf returns the environment of the commands of a run, which is that of its root.
 func (n *Node) commandsOf(run string) []string {
-	b := n.cfg.Background
+	b := n.cfg.Environments
 	if own := b.Commands(run); own != nil {
 		return own
 	}
@@ -134,7 +139,7 @@ func (b *Background) listen(l net.Listener) net.Listener {
 }
 
 // options forget the environment of a run that is deleted.
-func (b *Background) options() []grpc.ServerOption {
+func (b *Environments) options() []grpc.ServerOption {
 	if b == nil {
 		return nil
 	}
@@ -194,7 +199,8 @@ func unixConn(conn net.Conn) (unix *net.UnixConn, ok bool) {
 	return unix, ok
 }
 
-// runModels is a model that each run reaches with the variables that its client has given.
+// runModels is a model that each run reaches with the variables that its client has given, or with
+// those of this process if it may.
 type runModels struct {
 	n    *Node
 	ref  string
@@ -215,20 +221,24 @@ func (m *runModels) Complete(ctx context.Context, req *model.Request, delta func
 const maxOpenModels = 64
 
 func (m *runModels) provider(ctx context.Context, run string) (model.Provider, error) {
-	variables, err := m.n.cfg.Background.variables(ctx, m.n.gateway, run)
+	variables, err := m.n.cfg.Environments.variables(ctx, m.n.gateway, run)
 	if err != nil {
 		return nil, err
 	}
-	key := sha256.Sum256(fmt.Append(nil, variables)) // fmt sorts a map
+	lookUp := func(name string) string { return variables[name] }
+	if variables == nil && m.n.cfg.Background == nil {
+		lookUp = m.n.cfg.ModelEnv
+	}
+	key := sha256.Sum256(fmt.Append(nil, variables == nil, variables)) // fmt sorts a map
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p := m.open[key]; p != nil {
 		return p, nil
 	}
-	p, _, err := provider.OpenFrom(m.n.cfg.Catalogue, m.ref, func(name string) string { return variables[name] }, m.n.scripts())
+	p, _, err := provider.OpenFrom(m.n.cfg.Catalogue, m.ref, lookUp, m.n.scripts())
 	if err != nil {
 		text := err.Error()
-		if len(variables) == 0 {
+		if len(variables) == 0 && m.n.cfg.Background != nil {
 			text += "; the run's terminal is gone: harness resume gives it that of another one"
 		}
 		return nil, &model.Error{RetryAfter: -1, NoKey: true, Message: text, Err: err}

@@ -145,6 +145,8 @@ type Config struct {
 	// Background is set in the background process of a user; it serves all runs, also with
 	// Interrupt.
 	Background *Background
+	// Environments are those that clients have given to runs; nil: all runs have that of this process.
+	Environments *Environments
 	// Metrics is the HTTP address of metrics, liveness and readiness; empty means none.
 	Metrics string
 	// Stderr gets a line for each role that is ready; nil means none.

@@ -92,7 +92,7 @@ var inferenceRole = &roleSpec{
 
 // openModel returns the provider of a model and the model's name there.
 func (n *Node) openModel(ref string) (model.Provider, string, error) {
-	if n.cfg.Background != nil && !strings.HasPrefix(ref, "script:") {
+	if n.cfg.Environments != nil && !strings.HasPrefix(ref, "script:") {
 		_, name, _ := strings.Cut(ref, ":")
 		return n.observed.metrics.Provider(ref, &runModels{n: n, ref: ref}), name, nil
 	}

@@ -2,11 +2,9 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
-	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -53,12 +51,9 @@ func (n *Node) openFront(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", n.cfg.Listen)
+	listener, err := listenOn("--listen", n.cfg.Listen)
 	if err != nil {
-		if errors.Is(err, syscall.EADDRINUSE) {
-			err = fmt.Errorf("%w; use another port, such as 127.0.0.1:0 for a free one", err)
-		}
-		return fmt.Errorf("--listen: %w", err)
+		return err
 	}
 	n.unserved = append(n.unserved, listener)
 	limits := frontdoor.Limits{Peer: n.cfg.PeerConnections, Total: frontdoor.Room(), Yield: n.serves(workflow.Gateway)}

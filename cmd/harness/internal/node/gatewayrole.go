@@ -93,7 +93,7 @@ func (n *Node) checkModel(ref string) error {
 	if !n.serves(workflow.Turn) || n.mesh.shared() || n.cfg.Background != nil { // its clients check with their variables
 		return nil
 	}
-	_, _, err := n.openModel(ref)
+	_, _, err := provider.OpenFrom(n.cfg.Catalogue, ref, n.cfg.ModelEnv, n.scripts())
 	return err
 }
 

@@ -3,11 +3,9 @@ package node
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,11 +40,8 @@ func (n *Node) observe(ctx context.Context) error {
 		if _, _, err := net.SplitHostPort(n.cfg.Metrics); err != nil {
 			return fmt.Errorf("--metrics: %q: expected HOST:PORT, such as 127.0.0.1:9464", n.cfg.Metrics)
 		}
-		if listener, err = net.Listen("tcp", n.cfg.Metrics); err != nil {
-			if errors.Is(err, syscall.EADDRINUSE) {
-				err = fmt.Errorf("%w; use another port, such as 127.0.0.1:0 for a free one", err)
-			}
-			return fmt.Errorf("--metrics: %w", err)
+		if listener, err = listenOn("--metrics", n.cfg.Metrics); err != nil {
+			return err
 		}
 		n.unserved = append(n.unserved, listener) // until serveMetrics has it
 		registry = prometheus.NewRegistry()

@@ -1,10 +1,7 @@
 package node
 
 import (
-	"errors"
 	"fmt"
-	"net"
-	"syscall"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
@@ -31,12 +28,9 @@ func (n *Node) startProbe() error {
 	if n.cfg.Probe == "" {
 		return nil
 	}
-	listener, err := net.Listen("tcp", n.cfg.Probe)
+	listener, err := listenOn("--probe", n.cfg.Probe)
 	if err != nil {
-		if errors.Is(err, syscall.EADDRINUSE) {
-			err = fmt.Errorf("%w; use another port, such as 127.0.0.1:0 for a free one", err)
-		}
-		return fmt.Errorf("--probe: %w", err)
+		return err
 	}
 	p := &probe{server: grpc.NewServer(), health: health.NewServer(), served: make(chan struct{})}
 	healthv1.RegisterHealthServer(p.server, p.health)

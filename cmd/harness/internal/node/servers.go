@@ -130,7 +130,7 @@ func (n *Node) listen() error {
 	}
 	s := &servers{logger: n.cfg.Logger, socket: path, inside: bufconn.Listen(bufferSize)}
 	n.local = s
-	local := newRoleServer(n.cfg.Logger, n.instance, n.observed.metrics, slices.Concat(n.socketOptions(), n.telemetry.ServerOptions(), n.cfg.Background.options())...)
+	local := newRoleServer(n.cfg.Logger, n.instance, n.observed.metrics, slices.Concat(n.socketOptions(), n.telemetry.ServerOptions(), n.cfg.Environments.options())...)
 	n.cfg.Background.register(local.grpc)
 	n.recordKeyFile("unix:"+path, n.keys.socket != nil)
 	s.all = append(s.all, local)

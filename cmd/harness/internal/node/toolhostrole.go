@@ -30,7 +30,7 @@ func openToolHost(n *Node, d *dependencies) (*service, error) {
 		return nil, err
 	}
 	var environment func(string) []string
-	if n.cfg.Background != nil {
+	if n.cfg.Environments != nil {
 		environment = n.commandsOf
 	}
 	host, err := toolhostserver.New(toolhostserver.Config{

@@ -28,6 +28,8 @@ type Target struct {
 	Foreground bool   `help:"Use a mesh in this process, not the background process."`
 	Namespace  string `default:"default" placeholder:"NS" help:"Namespace of the run."`
 
+	// lasting: the session outlives the background process.
+	lasting bool
 	// background: the session is at the background process of the user.
 	background bool
 }
@@ -78,6 +80,9 @@ func (t *Target) Check(a *console.Console) error {
 // StartNone makes connect use the background process if it runs, and start none.
 func (t *Target) StartNone() { t.background = false }
 
+// Lasts makes the session of Connect join the next background process when that of its start has ended.
+func (t *Target) Lasts() { t.lasting = true }
+
 // Connect returns a session; a signal cancels it.
 func (t *Target) Connect(ctx context.Context, a *console.Console, need backend.Need, keep ...string) (*backend.Session, error) {
 	ctx, stop := a.CancelOnSignal(ctx)
@@ -97,7 +102,7 @@ func (t *Target) Connect(ctx context.Context, a *console.Console, need backend.N
 		background = NewBackground(a)
 	}
 	session, err := backend.Connect(ctx, backend.Options{
-		Background: background, Server: t.Server, TokenFile: t.TokenFile, TLS: t.TLS, CA: t.TLSCA, Data: t.Data, Keep: keep, Env: a.Env, Catalogue: models, Logger: a.Log,
+		Background: background, Lasting: t.lasting, Server: t.Server, TokenFile: t.TokenFile, TLS: t.TLS, CA: t.TLSCA, Data: t.Data, Keep: keep, Env: a.Env, Catalogue: models, Logger: a.Log,
 	}, need)
 	if err != nil && context.Cause(ctx) != nil {
 		return nil, context.Cause(ctx)

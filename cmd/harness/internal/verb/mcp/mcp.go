@@ -221,6 +221,7 @@ func (c *mcpServeCmd) Run(ctx context.Context, a *console.Console) (int, error) 
 	if err != nil {
 		return console.Before(err)
 	}
+	c.Lasts()
 	session, err := c.Connect(ctx, a, backend.Own)
 	if err != nil {
 		return console.Before(err)

@@ -168,7 +168,12 @@ func (c *Cmd) Run(ctx context.Context, a *console.Console) (int, error) {
 		cfg.HostPatience = c.HostPatience.D
 	}
 	starting, stop := a.CancelOnSignal(ctx)
-	n, err := backend.StartNode(starting, cfg)
+	var n *node.Node
+	if c.NATS == "" && slices.Contains(c.Roles, workflow.AllRoles) {
+		n, err = backend.StartServer(starting, cfg, func(text string) { a.Report("%s", console.OneLine(text)) })
+	} else {
+		n, err = backend.StartNode(starting, cfg)
+	}
 	stop()
 	if err != nil {
 		if context.Cause(starting) != nil {
