@@ -148,3 +148,31 @@ func TestMCPServeOutlivesTheBackgroundProcess(t *testing.T) {
 	serve.printed("ready role=gateway")
 	list("at the server")
 }
+
+// TestARunOutlivesTheProcessThatItHasJoined: a run that has joined a run with --foreground, or a server,
+// goes on in a background process when that process ends, and its terminal follows it there.
+func TestARunOutlivesTheProcessThatItHasJoined(t *testing.T) {
+	for name, args := range map[string][]string{"foreground": {"run", "--foreground", "--yolo", "--output", "jsonl"}, "server": {"serve", "--listen", "127.0.0.1:0"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, dir := newHousehold(t), t.TempDir()
+			script := write(t, dir, "s.yaml", "turns:\n  - {calls: [{name: run_command, arguments: {command: \"while ! [ -e go ]; do sleep 0.05; done; echo x >> effects\"}}]}\n"+
+				"  - {calls: [{name: work_complete, arguments: {summary: done}}]}\n")
+			if name == "foreground" {
+				args = append(args, "--workspace", t.TempDir(), "--model", "script:"+script, "work")
+			}
+			holder := start(t, h.env(), args...)
+			eventually(t, "the holder", func() bool { return h.pid() == holder.cmd.Process.Pid })
+			run := start(t, h.env(), "run", "--workspace", dir, "--yolo", "--model", "script:"+script, "--output", "jsonl", "work")
+			run.until(is("tool.call"))
+			if err := holder.cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			run.printed("ended; another one continues the run")
+			write(t, dir, "go", "")
+			if code, _, stderr := run.wait(); code != 0 {
+				t.Errorf("exit %d\n%s", code, stderr)
+			}
+		})
+	}
+}

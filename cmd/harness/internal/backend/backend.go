@@ -74,7 +74,7 @@ type Session struct {
 	Working bool
 	// ReadOnly reports whether the session reads a copy, in which no run can continue.
 	ReadOnly bool
-	// Process is the background process; nil for any other session.
+	// Process is the one that a verb has joined that uses the background process; nil for any other session.
 	Process *Process
 	// Lost is closed if the local mesh ends by itself; nil for other sessions.
 	Lost <-chan struct{}

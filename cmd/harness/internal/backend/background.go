@@ -29,12 +29,11 @@ type Background struct {
 	Program daemon.Program
 }
 
-// Process is the background process to which a session is connected.
+// Process is the process that has the data directory of a session: the background process, or another one
+// that serves it, such as harness serve.
 type Process struct {
 	// Holder describes it.
 	node.Holder
-	// Local are its services for the command line.
-	Local harnessv1.LocalServiceClient
 }
 
 // joinBackground returns a session at the background process, which it starts if no process
@@ -44,21 +43,18 @@ func joinBackground(ctx context.Context, opts Options) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	s := &Session{Client: harnessv1.NewGatewayServiceClient(at), Working: true, Process: at.process, close: func(context.Context) error { return at.conn.Close() }}
 	if opts.Lasting {
 		lasting := &lastingConn{opts: opts, at: at}
-		return &Session{Client: harnessv1.NewGatewayServiceClient(lasting), Working: true, Process: at.process, close: lasting.close}, nil
+		s.Client, s.close = harnessv1.NewGatewayServiceClient(lasting), lasting.close
 	}
-	return &Session{
-		Client: harnessv1.NewGatewayServiceClient(at), Working: true, Process: at.process,
-		close: func(context.Context) error { return at.conn.Close() },
-	}, nil
+	return s, nil
 }
 
 // joined is a connection to the process that has the data directory.
 type joined struct {
 	grpc.ClientConnInterface
-	conn *grpc.ClientConn
-	// process is the background process; nil for harness serve.
+	conn    *grpc.ClientConn
 	process *Process
 }
 
@@ -69,7 +65,7 @@ func join(ctx context.Context, opts Options) (*joined, error) {
 		return nil, err
 	}
 	h := node.HolderOf(opts.Data)
-	if program := opts.Background.Program; daemon.FirstJoin(opts.Data, program.Build, h) && program.Note != nil {
+	if program := opts.Background.Program; h.Background && daemon.FirstJoin(opts.Data, program.Build, h) && program.Note != nil {
 		program.Note("the background process is another build (" + h.Build + "); harness daemon restart replaces it")
 	}
 	if file := opts.Background.Program.Catalogue; file != "" && h.Background {
@@ -77,11 +73,11 @@ func join(ctx context.Context, opts Options) (*joined, error) {
 			return nil, errors.Join(err, conn.Close())
 		}
 	}
-	if !h.Background { // harness serve
-		return &joined{ClientConnInterface: conn, conn: conn}, nil
+	at := &joined{conn, conn, &Process{h}}
+	if h.Background { // another process has the environment for all runs
+		at.ClientConnInterface = &providingConn{ClientConnInterface: conn, local: harnessv1.NewLocalServiceClient(conn), opts: opts}
 	}
-	local := harnessv1.NewLocalServiceClient(conn)
-	return &joined{&providingConn{ClientConnInterface: conn, local: local, opts: opts}, conn, &Process{Holder: h, Local: local}}, nil
+	return at, nil
 }
 
 // lastingConn joins the next process when the one that it was connected to has ended.
@@ -230,6 +226,9 @@ func environment(environ []string, models *catalogue.Catalogue, passed []string)
 	}
 	return env
 }
+
+// Held reports whether a process uses the data directory.
+func Held(data string) bool { return node.Held(data) }
 
 // stopPoll is how often a data directory is checked for the end of its process.
 const stopPoll = 20 * time.Millisecond

@@ -27,7 +27,7 @@ func (f *Follower) Drive(ctx context.Context, a *console.Console) (*harnessv1.Ge
 	if err != nil {
 		return current, err
 	}
-	if f.Session.Process != nil && current.GetRun().GetStatus() != harnessv1.RunStatus_RUN_STATUS_RUNNING {
+	if p := f.Session.Process; p != nil && p.Background && current.GetRun().GetStatus() != harnessv1.RunStatus_RUN_STATUS_RUNNING {
 		if err := usable(a, current, f.NewModel); err != nil {
 			return nil, fmt.Errorf("run %s cannot continue here and is unchanged: %w", f.Run, err)
 		}

@@ -51,6 +51,9 @@ type Follower struct {
 	Transcript string
 	// header is shown first, in text.
 	Model, Workspace, Goal string
+
+	// lost is when a server was found to have ended; zero: it has not.
+	lost time.Time
 }
 
 // printer returns the printer of the events, and the narrator for output to people.

@@ -2,6 +2,7 @@ package follower
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -20,28 +21,32 @@ import (
 // rejoinTime bounds one try to connect to the background process again.
 const rejoinTime = 40 * time.Second
 
-// errServerAway is returned while no server has the address of the one that replaced the process.
+// serverTime is how long a client waits for a server that has ended to start again before it starts the
+// background process.
+const serverTime = 5 * time.Second
+
+// errServerAway is returned while a server that has ended may start again.
 var errServerAway = status.Error(codes.Unavailable, "the server has ended")
 
-// rejoin connects again to the background process, and starts it if it died. If it is
-// another process now and the run was at work, the run is resumed: its client asks for that by
-// following it. After a stop it returns follow.ErrStopped.
+// rejoin connects again to the process that has the data directory, and starts the background process if
+// none has. If it is another process now and the run was at work, the run is resumed: its client asks for
+// that by following it. After a stop of the background process it returns follow.ErrStopped.
 func (f *Follower) rejoin(ctx context.Context, a *console.Console, resume bool) (harnessv1.GatewayServiceClient, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, rejoinTime)
 	defer cancel()
 	former := f.Session.Process
-	if former == nil { // a server replaced the process since: its client connects again by itself
-		return f.Session.Client, "", errServerAway
-	}
 	if daemon.EndOf(f.Target.Data, former.PID) == daemon.Stopped {
 		return nil, "", follow.ErrStopped
+	}
+	if f.serverMayReturn() {
+		return nil, "", errServerAway
 	}
 	session, err := f.Target.Connect(ctx, a, backend.Drive)
 	if err != nil {
 		return nil, "", err
 	}
 	target.Disconnect(ctx, a, f.Session)
-	f.Session = session
+	f.Session, f.lost = session, time.Time{}
 	if session.Process == nil || session.Process.PID == former.PID {
 		return session.Client, "", nil
 	}
@@ -63,11 +68,26 @@ func (f *Follower) rejoin(ctx context.Context, a *console.Console, resume bool) 
 	if err != nil {
 		return nil, "", err
 	}
-	a.Report("the background process ended; another one continues the run")
+	who := "the background process"
+	if !former.Background {
+		who = "the process " + console.OneLine(former.Command)
+	}
+	a.Report("%s ended; another one continues the run", who)
 	if answer.GetAlreadyRunning() {
 		id = ""
 	}
 	return session.Client, id, nil
+}
+
+// serverMayReturn reports whether the directory has no process since less than serverTime, and was a server's.
+func (f *Follower) serverMayReturn() bool {
+	if !strings.HasSuffix(f.Session.Process.Command, " serve") || backend.Held(f.Target.Data) {
+		return false
+	}
+	if f.lost.IsZero() {
+		f.lost = time.Now()
+	}
+	return time.Since(f.lost) < serverTime
 }
 
 // works reports whether a run was at work when its process ended: it is RUNNING, parked by

@@ -102,7 +102,8 @@ func (t *Target) Connect(ctx context.Context, a *console.Console, need backend.N
 		background = NewBackground(a)
 	}
 	session, err := backend.Connect(ctx, backend.Options{
-		Background: background, Lasting: t.lasting, Server: t.Server, TokenFile: t.TokenFile, TLS: t.TLS, CA: t.TLSCA, Data: t.Data, Keep: keep, Env: a.Env, Catalogue: models, Logger: a.Log,
+		Background: background, Lasting: t.lasting,
+		Server: t.Server, TokenFile: t.TokenFile, TLS: t.TLS, CA: t.TLSCA, Data: t.Data, Keep: keep, Env: a.Env, Catalogue: models, Logger: a.Log,
 	}, need)
 	if err != nil && context.Cause(ctx) != nil {
 		return nil, context.Cause(ctx)
