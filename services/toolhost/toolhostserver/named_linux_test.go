@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
@@ -176,6 +177,44 @@ func TestWhatADeadHostLeftIsComparedBeforeItIsRead(t *testing.T) {
 	next.checkCounts(false, "AGENTS.md", "ci/checks.txt")
 	next.write("AGENTS.md", "be kind\n") // as before the call
 	next.checkInstructions("AGENTS.md", "be kind\n", "CLAUDE.md", "rules\n")
+}
+
+// TestAChangeThatCannotBeStoredWaits, such as on a disk that the command has filled: in this process, in another one, for the
+// next host, and once it can be stored.
+func TestAChangeThatCannotBeStoredWaits(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, Config{})
+	h.project()
+	h.command("true")
+	path, err := filepath.EvalSymlinks(filepath.Join(h.dir, "AGENTS.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := filepath.Join(h.config.Dir, "trust", "changed", content.Digest([]byte(path))[:32]+".json")
+	if err := os.MkdirAll(record+".tmp", 0o700); err != nil { // it cannot be written
+		t.Fatal(err)
+	}
+	expect(t, h.command("echo evil > AGENTS.md; mkdir -p more; echo evil > more/CLAUDE.md"), done, false, "Changed, and kept: AGENTS.md, more/CLAUDE.md.")
+	h.command("true")
+	h.checkInstructions("CLAUDE.md", "rules\n")
+	h.checkCounts(false, "AGENTS.md", "more/CLAUDE.md")
+	h.close()
+
+	next := newHost(t, Config{Dir: h.config.Dir})
+	next.dir = h.dir
+	next.checkCounts(false, "AGENTS.md")
+	next.command("true")
+	next.checkInstructions("CLAUDE.md", "rules\n")
+	if err := os.Remove(record + ".tmp"); err != nil {
+		t.Fatal(err)
+	}
+	next.command("true")
+	if waiting := trust.Open(h.config.Dir).Waiting(path); len(waiting) != 1 || string(waiting[0].Former.Text) != "be kind\n" {
+		t.Errorf("waiting: %v", waiting)
+	}
+	if died := trust.Open(h.config.Dir).Died(); len(died) != 0 {
+		t.Errorf("something counts as alive in %v", died)
+	}
 }
 
 // TestFilesOfNamedSkillsWait, whatever their names and folders are.

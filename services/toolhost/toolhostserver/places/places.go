@@ -149,7 +149,12 @@ func (w *Watch) Finish(found guard.Places, accepted []string, restore bool) Repo
 	w.workspace.open = slices.DeleteFunc(w.workspace.open, func(o *Watch) bool { return o == w })
 	report := w.report(restore)
 	if len(w.workspace.open) == 0 && w.workspace.file != nil {
-		w.workspace.file.Mark(false)
+		if left := p.store.Unsaved(w.workspace.dir); left == nil {
+			w.workspace.file.Mark(false)
+		} else { // a command counts as alive until they are stored
+			w.workspace.dirty = true
+			p.mark(w.workspace)
+		}
 		p.logPeriod(w.workspace, w.workspace.periods.End(time.Now()))
 	}
 	p.forget()
@@ -291,7 +296,7 @@ func (p *Places) mark(w *workspace) {
 	if !w.dirty && w.file.Mark(true) {
 		return
 	}
-	if err := w.file.Set(w.dir, w.versions()); err != nil {
+	if err := w.file.Set(w.dir, w.versions(p.store.Unsaved(w.dir))); err != nil {
 		p.log.Error("the guarded places of a workspace cannot be stored: what a call does to them is not known if this host dies", "workspace", w.dir, "error", err)
 		return
 	}
@@ -311,12 +316,18 @@ func (w *workspace) instructs(name string) bool {
 	return named || sandbox.PlaceOf(name).Instructs()
 }
 
-// versions returns the places that exist.
-func (w *workspace) versions() map[string]trust.Version {
+// versions returns the places that exist, and those whose change is not stored as they were before.
+func (w *workspace) versions(unsaved map[string]trust.Version) map[string]trust.Version {
 	all := make(map[string]trust.Version, len(w.known))
 	for name, e := range w.known {
 		if e.version.Exists() {
 			all[name] = e.version
+		}
+	}
+	for name, before := range unsaved {
+		delete(all, name)
+		if before.Exists() {
+			all[name] = before
 		}
 	}
 	return all

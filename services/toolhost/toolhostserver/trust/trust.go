@@ -14,7 +14,8 @@
 //   - While a command runs in a workspace, its files count as they were when they were compared last. So
 //     it does if the host died meanwhile, until the next one has compared.
 //   - Of a workspace in which not all files are compared, one that is not known waits (Partial).
-//   - A record that cannot be read counts as one without an accepted content.
+//   - A record that cannot be read counts as one without an accepted content, and one that cannot be stored, such as
+//     on a full disk, counts in its process, and keeps its workspace at work for others.
 //
 // What a single command writes and takes back is not seen, such as a commit on another branch.
 package trust
@@ -42,7 +43,8 @@ const maxAccepted = 32
 type Store struct {
 	records, watched, partial, named, periods string
 
-	names names
+	names   names
+	unsaved unsaved
 	// mu is locked while a record is changed.
 	mu sync.Mutex
 }
@@ -81,7 +83,7 @@ func (s *Store) file(path string) string {
 func (s *Store) read(path string) *Record {
 	data, err := os.ReadFile(s.file(path))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return s.unsaved.get(path)
 	}
 	r := &Record{}
 	if err != nil || json.Unmarshal(data, r) != nil || r.Path != path {
@@ -91,6 +93,12 @@ func (s *Store) read(path string) *Record {
 }
 
 func (s *Store) write(r *Record) error {
+	err := s.store(r)
+	s.unsaved.set(r, err != nil)
+	return err
+}
+
+func (s *Store) store(r *Record) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -101,7 +109,8 @@ func (s *Store) write(r *Record) error {
 	return disk.Replace(s.file(r.Path), data)
 }
 
-// Changed records that a run has changed a file.
+// Changed records that a run has changed a file. If that cannot be stored, this Store knows it until Unsaved has
+// stored it.
 func (s *Store) Changed(path string, before Version) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
