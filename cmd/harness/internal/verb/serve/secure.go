@@ -132,12 +132,20 @@ func (c *Cmd) keys(a *console.Console, cfg *node.Config) error {
 	}
 	cfg.Notice = func(text string) { a.Report("%s", text) }
 	notes, err := localkey.UserNotes(a.Env)
-	if err != nil {
+	switch {
+	case err == nil:
+		cfg.Notes = notes
+	case c.has(workflow.Gateway) && c.Tokens == "" && !c.Open && onLoopback(c.Listen): // otherwise its address requires no key
 		a.Log.Warn("clients cannot find the gateway's key by its address; use --token-file", "error", err)
-		return nil
 	}
-	cfg.Notes = notes
 	return nil
+}
+
+// onLoopback reports whether only this machine reaches an address.
+func onLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
 // defaultListen returns the address without --listen: clients look for a gateway at its port,
@@ -160,7 +168,7 @@ func (c *Cmd) checkListen(a *console.Console) error {
 	if c.NATS != "" && c.Advertise == "" && (host == "" || ip != nil && ip.IsUnspecified()) {
 		return fmt.Errorf("--listen: other processes cannot connect to %s: set --advertise to the host that they can reach", c.Listen)
 	}
-	if host == "localhost" || ip != nil && ip.IsLoopback() {
+	if onLoopback(c.Listen) {
 		return nil
 	}
 	gateway := c.has(workflow.Gateway)
