@@ -55,10 +55,17 @@ func parsePassword(raw []byte) (user, password string, err error) {
 // anonymousWait bounds the try to connect without credentials.
 const anonymousWait = 2 * time.Second
 
-// AcceptsAnyClient reports whether the servers of a bus accept a client without credentials
-// and certificate, by connecting as one. Then every process that reaches a server can write
-// to every run. A server that cannot be reached counts as one that does not.
-func AcceptsAnyClient(ctx context.Context, cfg Config) bool {
+// AcceptsAnyClient reports whether the servers of the bus accept a client without credentials
+// and certificate. Then every process that reaches a server can write to every run. cfg is the
+// configuration of this connection. A server that requires credentials has announced that
+// before it received any: it is not tried, because it would log an error.
+func (l *Log) AcceptsAnyClient(ctx context.Context, cfg Config) bool {
+	return !l.nc.AuthRequired() && acceptsAnyClient(ctx, cfg)
+}
+
+// acceptsAnyClient connects without credentials. A server that cannot be reached counts as one
+// that does not accept such clients.
+func acceptsAnyClient(ctx context.Context, cfg Config) bool {
 	options := []nats.Option{nats.Name(cfg.Name + ", without credentials"), nats.NoReconnect(), nats.Timeout(anonymousWait)}
 	trust, err := TLSFiles{CA: cfg.TLS.CA}.options()
 	if err != nil || ctx.Err() != nil {

@@ -1,9 +1,12 @@
 package jetstream
 
 import (
+	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +19,11 @@ import (
 // natsServer starts a server on loopback and returns its URL.
 func natsServer(t *testing.T, options *server.Options) string {
 	t.Helper()
+	return runServer(t, options).ClientURL()
+}
+
+func runServer(t *testing.T, options *server.Options) *server.Server {
+	t.Helper()
 	options.Host, options.Port, options.NoSigs, options.NoLog = "127.0.0.1", server.RANDOM_PORT, true, true
 	options.JetStream, options.StoreDir = true, t.TempDir()
 	s, err := server.NewServer(options)
@@ -27,12 +35,13 @@ func natsServer(t *testing.T, options *server.Options) string {
 	if !s.ReadyForConnections(readyTime) {
 		t.Fatal("the server is not ready")
 	}
-	return s.ClientURL()
+	return s
 }
 
 const readyTime = 30 * time.Second
 
-// TestServerThatAcceptsAnyClientIsFound by connecting, whatever the own credentials are.
+// TestServerThatAcceptsAnyClientIsFound by connecting, whatever the own credentials are, unless the
+// server requires credentials: then its log has no error.
 func TestServerThatAcceptsAnyClientIsFound(t *testing.T) {
 	t.Parallel()
 	ca := certtest.New(t)
@@ -63,13 +72,69 @@ func TestServerThatAcceptsAnyClientIsFound(t *testing.T) {
 		url := natsServer(t, c.options)
 		_, at, _ := strings.Cut(url, "://")
 		for _, list := range []string{url, "nats://u:p@" + at, "secret@" + at, "nats://u:p@" + at + ", nats://u:p@" + at} {
-			if got := AcceptsAnyClient(t.Context(), Config{URL: list, TLS: TLSFiles{CA: c.ca}}); got != c.open {
+			if got := acceptsAnyClient(t.Context(), Config{URL: list, TLS: TLSFiles{CA: c.ca}}); got != c.open {
 				t.Errorf("%s, %s: %v", name, list, got)
 			}
 		}
 	}
-	if AcceptsAnyClient(t.Context(), Config{URL: "nats://127.0.0.1:1"}) {
+	if acceptsAnyClient(t.Context(), Config{URL: "nats://127.0.0.1:1"}) {
 		t.Error("a server that is not there")
+	}
+}
+
+// loggedErrors are the errors in the log of a server.
+type loggedErrors struct {
+	mu    sync.Mutex
+	texts []string
+}
+
+func (*loggedErrors) Noticef(string, ...any) {}
+func (*loggedErrors) Warnf(string, ...any)   {}
+func (*loggedErrors) Debugf(string, ...any)  {}
+func (*loggedErrors) Tracef(string, ...any)  {}
+func (l *loggedErrors) Fatalf(format string, v ...any) {
+	l.Errorf(format, v...)
+}
+
+func (l *loggedErrors) Errorf(format string, v ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.texts = append(l.texts, fmt.Sprintf(format, v...))
+}
+
+// TestServerWithUsersLogsNoError: what it requires is known without a try. A client without
+// credentials shows that an error would be seen.
+func TestServerWithUsersLogsNoError(t *testing.T) {
+	t.Parallel()
+	ca := certtest.New(t)
+	pair := ca.Issue([]string{"127.0.0.1"})
+	secured, err := server.GenTLSConfig(&server.TLSConfigOpts{CertFile: pair.Cert, KeyFile: pair.Key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	users := []*server.User{{Username: "u", Password: "p"}}
+	for name, options := range map[string]*server.Options{"plain": {Users: users}, "TLS": {Users: users, TLS: true, TLSConfig: secured}} {
+		s, seen := runServer(t, options), &loggedErrors{}
+		s.SetLogger(seen, false, false)
+		_, at, _ := strings.Cut(s.ClientURL(), "://")
+		cfg := Config{URL: "nats://u:p@" + at, Logger: slog.New(slog.DiscardHandler)}
+		if options.TLS {
+			cfg.TLS.CA = ca.File
+		}
+		l, err := connect(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.AcceptsAnyClient(t.Context(), cfg) {
+			t.Errorf("%s: a server with users accepts any client", name)
+		}
+		l.Close()
+		if len(seen.texts) > 0 {
+			t.Errorf("%s: the server logs %q", name, seen.texts)
+		}
+		if acceptsAnyClient(t.Context(), cfg) || len(seen.texts) == 0 {
+			t.Errorf("%s: a client without credentials leaves no error: %q", name, seen.texts)
+		}
 	}
 }
 

@@ -78,7 +78,7 @@ func (s *inputSeal) Valid(run runlog.Run, stored []byte, code string) bool {
 
 // warnOfUnsealedInputs warns if the users of a bus are not all that can approve calls.
 func (n *Node) warnOfUnsealedInputs(ctx context.Context) {
-	if n.cfg.NATS == "" || n.cfg.InputKey != "" || !n.serves(workflow.Repair) || n.meshKey.demanded() != "" || jetstream.AcceptsAnyClient(ctx, n.bus) {
+	if n.cfg.NATS == "" || n.cfg.InputKey != "" || !n.serves(workflow.Repair) || n.meshKey.demanded() != "" || n.log.AcceptsAnyClient(ctx, n.bus) {
 		return
 	}
 	n.notice("WARNING: without --input-key each process with a NATS user that may write inputs can approve calls of runs: make a key for the gateway and repair (docs/security.md)")

@@ -165,7 +165,7 @@ func (n *Node) start(ctx context.Context) error {
 // warnOfOpenBus warns of a server that requires no credentials. A process that does not
 // start reports its error only.
 func (n *Node) warnOfOpenBus(ctx context.Context) {
-	if n.cfg.NATS != "" && jetstream.AcceptsAnyClient(ctx, n.bus) {
+	if n.cfg.NATS != "" && n.log.AcceptsAnyClient(ctx, n.bus) {
 		n.notice(fmt.Sprintf("WARNING: NATS at %s accepts clients without credentials: every process that reaches it can write to every run, approve calls and run commands. "+
 			"Give the server users, and each process --nats-creds (docs/security.md)", jetstream.Redacted(n.bus.URL)))
 	}
