@@ -1,6 +1,7 @@
 package meshtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,8 @@ type Config struct {
 	Workers int
 	// Credentials are USER:PASSWORD of the bus, which NATS.Extra names too. Empty: none.
 	Credentials string
+	// Users are the credentials of roles that have their own, USER:PASSWORD by role.
+	Users map[string]string
 	// Without lists roles that are not started.
 	Without []string
 	// Env is added to the environment of every process, NAME=VALUE.
@@ -59,8 +62,9 @@ type Mesh struct {
 	bin     Binaries
 	env     []string
 	dir     string
-	gateway string // HOST:PORT, the same after a restart
-	creds   string // file with the credentials of the bus; empty: none
+	gateway string            // HOST:PORT, the same after a restart
+	creds   string            // file with the credentials of the bus; empty: none
+	users   map[string]string // files with those of roles
 
 	mu        sync.Mutex
 	processes map[string]*Process // by name: the role, with a number from the second on
@@ -77,13 +81,16 @@ func Start(tb testing.TB, bin Binaries, cfg Config) *Mesh {
 		cfg.Takeover = runlog.MinTakeover
 	}
 	m := &Mesh{
-		tb: tb, bin: bin, env: cfg.Env, dir: tb.TempDir(), processes: map[string]*Process{},
+		tb: tb, bin: bin, env: cfg.Env, dir: tb.TempDir(), processes: map[string]*Process{}, users: map[string]string{},
 		Bus: StartNATS(tb, bin, cfg.NATS), gateway: fmt.Sprintf("127.0.0.1:%d", freePorts(tb, 1)[0]),
 	}
 	if cfg.Credentials != "" {
 		m.creds = m.Write("nats.creds", cfg.Credentials)
 	}
-	m.Harness(append(m.bus("provision"), "--nats-wait", "30s", "--max-bytes", fmt.Sprint(8<<30),
+	for role, user := range cfg.Users {
+		m.users[role] = m.Write(role+".creds", user)
+	}
+	m.Harness(append(m.bus("provision", ""), "--nats-wait", "30s", "--max-bytes", fmt.Sprint(8<<30),
 		"--partitions", fmt.Sprint(max(cfg.Partitions, 1)), "--replicas", fmt.Sprint(max(cfg.Replicas, 1)), "--takeover", cfg.Takeover.String())...)
 	var names []string
 	for _, role := range Roles {
@@ -134,7 +141,7 @@ func (m *Mesh) Start(name string, options ...Option) *Process {
 	if name == workflow.Gateway {
 		listen = m.gateway
 	}
-	l := launch{env: slices.Clone(m.env), args: append(m.bus("serve"), "--roles", role, "--nats-wait", "60s", "--listen", listen, "--data", m.Data(name), "--scripts", os.TempDir())}
+	l := launch{env: slices.Clone(m.env), args: append(m.bus("serve", role), "--roles", role, "--nats-wait", "60s", "--listen", listen, "--data", m.Data(name), "--scripts", os.TempDir())}
 	for _, o := range options {
 		o(&l)
 	}
@@ -145,11 +152,11 @@ func (m *Mesh) Start(name string, options ...Option) *Process {
 	return p
 }
 
-// bus returns the arguments of a command that connects to the bus.
-func (m *Mesh) bus(command string) []string {
+// bus returns the arguments of a command that connects to the bus as a role does.
+func (m *Mesh) bus(command, role string) []string {
 	args := []string{command, "--nats", m.Bus.URL()}
-	if m.creds != "" {
-		args = append(args, "--nats-creds", m.creds)
+	if creds := cmp.Or(m.users[role], m.creds); creds != "" {
+		args = append(args, "--nats-creds", creds)
 	}
 	return args
 }

@@ -1,0 +1,93 @@
+package mesh
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
+)
+
+// installedUsers returns the configuration of the users of NATS that deploy/k8s installs, with the
+// passwords of its dev overlay.
+func installedUsers(t *testing.T) string {
+	t.Helper()
+	const installed = "../../deploy/k8s"
+	roles, err := os.ReadFile(filepath.Join(installed, "base", "roles.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	passwords, err := os.ReadFile(filepath.Join(installed, "overlays", "dev", "passwords.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after, found := strings.Cut(string(roles), "include passwords.conf\n")
+	if !found {
+		t.Fatal("roles.conf includes no passwords")
+	}
+	return before + string(passwords) + after
+}
+
+// TestSystemUsersOfRolesAreEnoughAfterAReconnect runs each role as its installed user. NATS ends and starts
+// again: every role is ready again, a new turn worker becomes ready, runs with commands end, and no process
+// has asked for anything that its user may not.
+func TestSystemUsersOfRolesAreEnoughAfterAReconnect(t *testing.T) {
+	t.Parallel()
+	users := map[string]string{}
+	for _, role := range meshtest.Roles {
+		users[role] = fmt.Sprintf("%s:dev-%s", role, role)
+	}
+	m := meshtest.Start(t, bin, meshtest.Config{
+		NATS: meshtest.NATSConfig{Extra: installedUsers(t)}, Credentials: "provision:dev-provision", Users: users,
+	})
+	ready := func(when string, names ...string) {
+		t.Helper()
+		var problem string
+		waittest.Eventually(t, "every role is ready "+when, func() bool {
+			there, err := m.Log().Presences(t.Context())
+			if err != nil {
+				problem = err.Error()
+				return false
+			}
+			problem = fmt.Sprintf("%d processes", len(there))
+			for _, p := range there {
+				if !p.GetReady() {
+					problem = p.GetRole() + ": " + p.GetReason()
+					return false
+				}
+			}
+			return len(there) == len(names)
+		})
+		if t.Failed() {
+			t.Fatal(problem)
+		}
+	}
+	names := meshtest.Roles
+	ready("at first", names...)
+	d, entries := work.through(t.Context(), t, m, "before")
+	sound(t, d, entries)
+	for restart := range 2 {
+		m.Bus.Kill(0)
+		m.Bus.Restart(0)
+		m.Bus.AwaitReady(0)
+		d, entries := work.through(t.Context(), t, m, fmt.Sprintf("after-%d", restart))
+		sound(t, d, entries)
+		if restart == 0 {
+			m.Start("turn-2")
+			m.AwaitReady("turn-2")
+			names = append(names, "turn-2")
+		}
+		ready(fmt.Sprintf("after restart %d", restart+1), names...)
+	}
+	for _, name := range names {
+		for line := range strings.Lines(m.Process(name).Stderr()) {
+			// The client deletes a consumer that it has replaced.
+			if strings.Contains(line, "ermissions Violation") && !strings.Contains(line, "$JS.API.CONSUMER.DELETE.") {
+				t.Errorf("%s asks for what its user may not: %s", name, line)
+			}
+		}
+	}
+}
