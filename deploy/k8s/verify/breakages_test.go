@@ -80,4 +80,9 @@ var breakages = []struct{ overlay, check, old, new, want string }{
 	{"prod-keda", "scaler", `HARNESS_PARTITIONS: "4"`, `HARNESS_PARTITIONS: "5"`, "4 triggers for 5 partitions"},
 	{"prod-keda", "scaler", "minReplicaCount: 2", "minReplicaCount: 1", "does not keep two"},
 	{"prod-keda", "scaler", "account: $G", "account: G", "asks nobody that answers"},
+
+	{"dev", "bus", "          periodSeconds: 1\n          timeoutSeconds: 2", "          periodSeconds: 5\n          timeoutSeconds: 2", "the readiness probe of nats costs more than 2 s"},
+	{"dev", "bus", "failureThreshold: 900", "failureThreshold: 900\n          initialDelaySeconds: 5", "the startup probe of nats costs more than 2 s"},
+	{"dev", "bus", "image: nats:", "lifecycle: {preStop: {exec: {command: [nats-server, -sl=ldm]}}}\n        image: nats:", "1 servers of nats, lame duck mode true"},
+	{"prod", "bus", "-sl=ldm=", "-sl=quit=", "3 servers of nats, lame duck mode false"},
 }

@@ -21,6 +21,7 @@ var checks = map[string]func(*rendering) []string{
 	"entries":      checkEntries,
 	"storage":      checkStorage,
 	"scaler":       checkScaler,
+	"bus":          checkBus,
 }
 
 func rendered(t *testing.T, name string) string {
