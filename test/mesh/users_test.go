@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
@@ -33,7 +36,7 @@ func installedUsers(t *testing.T) string {
 
 // TestSystemUsersOfRolesAreEnoughAfterAReconnect runs each role as its installed user. NATS ends and starts
 // again: every role is ready again, a new turn worker becomes ready, runs with commands end, and no process
-// has asked for anything that its user may not.
+// has asked for anything that its user may not. The doctor works as each of them.
 func TestSystemUsersOfRolesAreEnoughAfterAReconnect(t *testing.T) {
 	t.Parallel()
 	users := map[string]string{}
@@ -43,6 +46,7 @@ func TestSystemUsersOfRolesAreEnoughAfterAReconnect(t *testing.T) {
 	m := meshtest.Start(t, bin, meshtest.Config{
 		NATS: meshtest.NATSConfig{Extra: installedUsers(t)}, Credentials: "provision:dev-provision", Users: users,
 	})
+	var host *harnessv1.Presence // of the tool host
 	ready := func(when string, names ...string) {
 		t.Helper()
 		var problem string
@@ -54,6 +58,9 @@ func TestSystemUsersOfRolesAreEnoughAfterAReconnect(t *testing.T) {
 			}
 			problem = fmt.Sprintf("%d processes", len(there))
 			for _, p := range there {
+				if p.GetRole() == workflow.ToolHost {
+					host = p
+				}
 				if !p.GetReady() {
 					problem = p.GetRole() + ": " + p.GetReason()
 					return false
@@ -67,6 +74,14 @@ func TestSystemUsersOfRolesAreEnoughAfterAReconnect(t *testing.T) {
 	}
 	names := meshtest.Roles
 	ready("at first", names...)
+	for _, role := range append(meshtest.Roles, "provision") {
+		creds := m.Write(role+".doctor", fmt.Sprintf("%s:dev-%s", role, role))
+		text := m.Harness("doctor", "--nats", m.Bus.URL(), "--nats-creds", creds)
+		lists := role == "gateway" || role == "repair" || role == "provision"
+		if !strings.Contains(text, "sandbox of commands on "+host.GetInstance()+": "+sandbox.Name(host.GetSandbox().GetLevel())) || lists == strings.Contains(text, "custom executors are unknown") {
+			t.Errorf("doctor as %s:\n%s", role, text)
+		}
+	}
 	d, entries := work.through(t.Context(), t, m, "before")
 	sound(t, d, entries)
 	for restart := range 2 {

@@ -77,12 +77,16 @@ func awayFrom(cluster *jetstream.ClusterInfo) []string {
 func (l *Log) examineWrite(ctx context.Context, subject string) error {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout/tries)
 	defer cancel()
-	ack, err := l.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: make([]byte, probeSize)})
-	if err == nil {
-		l.forgetProbe(ack)
+	var ack *jetstream.PubAck
+	permitted, err := l.attempt(ctx, subject, func(ctx context.Context) (err error) {
+		ack, err = l.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: make([]byte, probeSize)})
+		return err
+	})
+	switch {
+	case !permitted:
 		return nil
-	}
-	if l.denied.err(l.url) != nil {
+	case err == nil:
+		l.forgetProbe(ack)
 		return nil
 	}
 	if why := notStored(err); why != nil {

@@ -72,6 +72,7 @@ type Log struct {
 	pulls      pulls
 	full       atomic.Int64 // when a stream was last found full, nanoseconds since 1970
 	denied     denial       // operations that the server does not permit this user
+	attempts   attempts
 	outages    outages
 	closed     chan struct{} // closed when the connection is closed permanently
 	running    sync.WaitGroup
@@ -161,6 +162,9 @@ func connect(ctx context.Context, cfg Config) (*Log, error) {
 		nats.ReconnectHandler(func(*nats.Conn) { l.reconnected() }),
 		nats.ClosedHandler(func(*nats.Conn) { close(l.closed) }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			if l.attempts.refuse(err) {
+				return
+			}
 			cfg.Logger.Warn("bus", "error", err)
 			if errors.Is(err, nats.ErrPermissionViolation) {
 				l.denied.record(err)

@@ -2,6 +2,7 @@ package jetstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -95,3 +96,42 @@ func add(to *Consumer, c *jetstream.ConsumerInfo) {
 	to.Redelivered += uint64(max(c.NumRedelivered, 0))
 	to.Waiting += uint64(max(c.NumWaiting, 0))
 }
+
+// Durables returns the durable consumers. To a user that may not list them it returns those of the
+// executors in names, or of inference, only: then listed is false.
+//
+// Errors: runlog.ErrUnavailable.
+func (l *Log) Durables(ctx context.Context, names []string) (consumers []Consumer, listed bool, err error) {
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
+	listed, err = l.attempt(ctx, listConsumers+runsStream(0), func(ctx context.Context) (err error) {
+		_, consumers, err = l.Status(ctx)
+		return err
+	})
+	if listed {
+		return consumers, true, err
+	}
+	for _, name := range names {
+		all, durable := Consumer{Name: name}, execConsumer(name)
+		if name == jobConsumer {
+			durable = jobConsumer
+		}
+		for p := range l.partitions {
+			info, err := l.js.Consumer(ctx, runsStream(p), durable)
+			switch {
+			case errors.Is(err, jetstream.ErrConsumerNotFound):
+				continue
+			case err != nil:
+				return nil, false, unavailable("read consumer "+name, err)
+			}
+			add(&all, info.CachedInfo())
+			if p == l.partitions-1 {
+				consumers = append(consumers, all)
+			}
+		}
+	}
+	return consumers, false, nil
+}
+
+// listConsumers begins the subjects of requests for the consumers of a stream.
+const listConsumers = "$JS.API.CONSUMER.LIST."

@@ -227,6 +227,9 @@ func (m *mesh) presence(r *role) *harnessv1.Presence {
 		ReadsSchema: runlog.Schema, WritesSchema: runlog.Schema, Program: m.n.cfg.Program, StartTime: timestamppb.New(m.started),
 		LedgerId: r.ledger,
 	}
+	if r.name == workflow.ToolHost {
+		p.Sandbox = m.n.sandbox.found()
+	}
 	p.Goroutines, p.HeapBytes = load()
 	return p
 }

@@ -77,6 +77,16 @@ func findSandbox(host *toolhostserver.Server) *foundSandbox {
 	return box
 }
 
+// found returns how far commands can be confined, nil while that is being found out.
+func (f *foundSandbox) found() *harnessv1.SandboxSupport {
+	select {
+	case <-f.done:
+		return f.support
+	default:
+		return nil
+	}
+}
+
 // report prints the level once nothing refuses the start any more, so that a refusal is
 // one line.
 func (f *foundSandbox) report(ctx context.Context, n *Node) error {

@@ -49,7 +49,9 @@ type Presence struct {
 	// Goroutines of the process.
 	Goroutines uint64 `protobuf:"varint,11,opt,name=goroutines,proto3" json:"goroutines,omitempty"`
 	// Bytes of the process that live objects take, after the last collection.
-	HeapBytes     uint64 `protobuf:"varint,12,opt,name=heap_bytes,json=heapBytes,proto3" json:"heap_bytes,omitempty"`
+	HeapBytes uint64 `protobuf:"varint,12,opt,name=heap_bytes,json=heapBytes,proto3" json:"heap_bytes,omitempty"`
+	// Tool hosts: how far they can confine commands; unset until that is found out.
+	Sandbox       *SandboxSupport `protobuf:"bytes,13,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -168,12 +170,19 @@ func (x *Presence) GetHeapBytes() uint64 {
 	return 0
 }
 
+func (x *Presence) GetSandbox() *SandboxSupport {
+	if x != nil {
+		return x.Sandbox
+	}
+	return nil
+}
+
 var File_harness_v1_presence_proto protoreflect.FileDescriptor
 
 const file_harness_v1_presence_proto_rawDesc = "" +
 	"\n" +
 	"\x19harness/v1/presence.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfb\x02\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/sandbox.proto\"\xb1\x03\n" +
 	"\bPresence\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12\x1a\n" +
 	"\binstance\x18\x02 \x01(\tR\binstance\x12\x18\n" +
@@ -191,7 +200,8 @@ const file_harness_v1_presence_proto_rawDesc = "" +
 	"goroutines\x18\v \x01(\x04R\n" +
 	"goroutines\x12\x1d\n" +
 	"\n" +
-	"heap_bytes\x18\f \x01(\x04R\theapBytesBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"heap_bytes\x18\f \x01(\x04R\theapBytes\x124\n" +
+	"\asandbox\x18\r \x01(\v2\x1a.harness.v1.SandboxSupportR\asandboxBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_presence_proto_rawDescOnce sync.Once
@@ -209,14 +219,16 @@ var file_harness_v1_presence_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
 var file_harness_v1_presence_proto_goTypes = []any{
 	(*Presence)(nil),              // 0: harness.v1.Presence
 	(*timestamppb.Timestamp)(nil), // 1: google.protobuf.Timestamp
+	(*SandboxSupport)(nil),        // 2: harness.v1.SandboxSupport
 }
 var file_harness_v1_presence_proto_depIdxs = []int32{
 	1, // 0: harness.v1.Presence.start_time:type_name -> google.protobuf.Timestamp
-	1, // [1:1] is the sub-list for method output_type
-	1, // [1:1] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	2, // 1: harness.v1.Presence.sandbox:type_name -> harness.v1.SandboxSupport
+	2, // [2:2] is the sub-list for method output_type
+	2, // [2:2] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_presence_proto_init() }
@@ -224,6 +236,7 @@ func file_harness_v1_presence_proto_init() {
 	if File_harness_v1_presence_proto != nil {
 		return
 	}
+	file_harness_v1_sandbox_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

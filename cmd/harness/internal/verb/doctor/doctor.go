@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -51,11 +52,10 @@ type diagnosis struct {
 	Replicas   int          `json:"replicas"`
 	TakeoverMS int64        `json:"takeover_ms"`
 	Processes  []processRow `json:"processes"`
-	// Executors are the custom ones, which need not report their presence.
+	// Executors are the custom ones, which need not report their presence. They are nil if the user of
+	// the bus may not list the consumers.
 	Executors []executorRow `json:"executors"`
 	Problems  []string      `json:"problems"`
-	// Sandbox is that of this machine, which may have no tool host.
-	Sandbox sandboxRow `json:"sandbox"`
 }
 
 type sandboxRow struct {
@@ -78,9 +78,17 @@ func examineSandbox(ctx context.Context) sandboxRow {
 	return row
 }
 
+// reportedSandbox returns the sandbox that a tool host reports; nil if it reports none.
+func reportedSandbox(s *harnessv1.SandboxSupport) *sandboxRow {
+	if s == nil {
+		return nil
+	}
+	return &sandboxRow{Level: sandbox.Name(s.GetLevel()), LandlockABI: s.GetLandlockAbi(), Reason: s.GetReason()}
+}
+
 // text describes the sandbox in one line.
 func (r sandboxRow) text() string {
-	line := "sandbox of commands on this machine: " + r.Level
+	line := r.Level
 	if r.LandlockABI > 0 {
 		line += fmt.Sprintf(" (Landlock %d)", r.LandlockABI)
 	}
@@ -104,6 +112,8 @@ type processRow struct {
 	// Figures of the process: the same for all its roles. 0 means unknown.
 	Goroutines uint64 `json:"goroutines"`
 	HeapBytes  uint64 `json:"heap_bytes"`
+	// Sandbox is how far a tool host can confine commands, without the bounds of processes and memory.
+	Sandbox *sandboxRow `json:"sandbox,omitempty"`
 }
 
 func (c *Cmd) Run(ctx context.Context, a *console.Console) (int, error) {
@@ -119,12 +129,8 @@ func (c *Cmd) Run(ctx context.Context, a *console.Console) (int, error) {
 	if c.NATSWait != nil {
 		bus.Wait = c.NATSWait.D
 	}
-	box := examineSandbox(ctx)
 	log, err := jetstream.Open(ctx, bus)
 	if err != nil {
-		if c.Output == "text" {
-			_, _ = fmt.Fprintln(a.Out, box.text())
-		}
 		return exit.Error, natsflags.Named(err)
 	}
 	defer log.Close()
@@ -135,17 +141,19 @@ func (c *Cmd) Run(ctx context.Context, a *console.Console) (int, error) {
 		if err != nil {
 			return exit.Error, err
 		}
-		_, consumers, err := log.Status(ctx)
+		consumers, listed, err := log.Durables(ctx, workflow.Roles())
 		if err != nil {
 			return exit.Error, err
 		}
-		if d = diagnose(there, consumers); len(d.Problems) == 0 || time.Now().After(end) {
+		if d = diagnose(there, consumers); !listed {
+			d.Executors = nil
+		}
+		if len(d.Problems) == 0 || time.Now().After(end) {
 			break
 		}
 	}
 	d.Problems = append(d.Problems, log.Examine(ctx)...)
 	d.NATS, d.Partitions, d.Replicas = jetstream.Redacted(c.NATS), log.Partitions(), log.Replicas()
-	d.Sandbox = box
 	d.TakeoverMS = runlog.TakeoverOf(log.AckWait()).Milliseconds()
 	if err := c.show(a, d); err != nil {
 		return exit.Error, err
@@ -190,7 +198,7 @@ func diagnose(there []*harnessv1.Presence, consumers []jetstream.Consumer) diagn
 		d.Processes = append(d.Processes, processRow{
 			Role: p.GetRole(), Ready: p.GetReady(), Reason: p.GetReason(), Instance: p.GetInstance(),
 			Address: p.GetAddress(), Program: p.GetProgram(), Started: p.GetStartTime().AsTime(),
-			Goroutines: p.GetGoroutines(), HeapBytes: p.GetHeapBytes(),
+			Goroutines: p.GetGoroutines(), HeapBytes: p.GetHeapBytes(), Sandbox: reportedSandbox(p.GetSandbox()),
 		})
 		if !p.GetReady() {
 			d.Problems = append(d.Problems, fmt.Sprintf("%s %s is not ready: %s", p.GetRole(), p.GetInstance(), p.GetReason()))
@@ -238,7 +246,6 @@ func (c *Cmd) show(a *console.Console, d diagnosis) error {
 		return console.Emit(a.Out, raw)
 	}
 	var text strings.Builder
-	text.WriteString(d.Sandbox.text() + "\n")
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintf(w, "bus\t%s: %d partition(s), %d replica(s), takeover %s\n\n", d.NATS, d.Partitions, d.Replicas, time.Duration(d.TakeoverMS)*time.Millisecond)
 	_, _ = fmt.Fprintln(w, "ROLE\tREADY\tADDRESS\tINSTANCE\tUP\tGOROUTINES\tHEAP")
@@ -260,6 +267,10 @@ func (c *Cmd) show(a *console.Console, d diagnosis) error {
 		}
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%d\n", e.Name, consumed, e.Waiting, e.Working)
 	}
+	if d.Executors == nil {
+		_, _ = fmt.Fprint(w, "\ncustom executors are unknown: the NATS user of this command may not list consumers\n")
+	}
+	d.sandboxes(w)
 	for i, problem := range d.Problems {
 		if i == 0 {
 			_, _ = fmt.Fprintln(w)
@@ -271,6 +282,20 @@ func (c *Cmd) show(a *console.Console, d diagnosis) error {
 	}
 	_, err := fmt.Fprint(a.Out, render.Clean(text.String())) // other processes have written a part
 	return err
+}
+
+// sandboxes writes how far each tool host can confine commands.
+func (d diagnosis) sandboxes(w io.Writer) {
+	for _, p := range d.Processes {
+		if p.Role != workflow.ToolHost {
+			continue
+		}
+		text := "unknown"
+		if p.Sandbox != nil {
+			text = p.Sandbox.text()
+		}
+		_, _ = fmt.Fprintf(w, "\nsandbox of commands on %s: %s\n", p.Instance, text)
+	}
 }
 
 // said formats a figure for people, as a dash if the process did not report it.

@@ -278,7 +278,7 @@ func (c *Cmd) showExamination(a *console.Console, e examination) error {
 	line("model", "%s", cmp.Or(e.Model, "none"))
 	line("data", "%s: %s", e.Data.Dir, e.Data.text())
 	line("disk", "%s", said(e.Data.FreeBytes, "%s free", bytesText(e.Data.FreeBytes)))
-	line("sandbox", "%s", strings.TrimPrefix(e.Sandbox.text(), "sandbox of commands on this machine: "))
+	line("sandbox", "%s", e.Sandbox.text())
 	for _, problem := range e.Problems {
 		line("problem:", "%s", console.OneLine(problem))
 	}

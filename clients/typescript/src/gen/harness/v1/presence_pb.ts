@@ -6,13 +6,15 @@ import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { SandboxSupport } from "./sandbox_pb.js";
+import { file_harness_v1_sandbox } from "./sandbox_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file harness/v1/presence.proto.
  */
 export const file_harness_v1_presence: GenFile = /*@__PURE__*/
-  fileDesc("ChloYXJuZXNzL3YxL3ByZXNlbmNlLnByb3RvEgpoYXJuZXNzLnYxIoMCCghQcmVzZW5jZRIMCgRyb2xlGAEgASgJEhAKCGluc3RhbmNlGAIgASgJEg8KB2FkZHJlc3MYAyABKAkSDQoFcmVhZHkYBCABKAgSDgoGcmVhc29uGAUgASgJEhQKDHJlYWRzX3NjaGVtYRgGIAEoDRIVCg13cml0ZXNfc2NoZW1hGAcgASgNEhEKCWxlZGdlcl9pZBgIIAEoCRIPCgdwcm9ncmFtGAkgASgJEi4KCnN0YXJ0X3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCmdvcm91dGluZXMYCyABKAQSEgoKaGVhcF9ieXRlcxgMIAEoBEJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChloYXJuZXNzL3YxL3ByZXNlbmNlLnByb3RvEgpoYXJuZXNzLnYxIrACCghQcmVzZW5jZRIMCgRyb2xlGAEgASgJEhAKCGluc3RhbmNlGAIgASgJEg8KB2FkZHJlc3MYAyABKAkSDQoFcmVhZHkYBCABKAgSDgoGcmVhc29uGAUgASgJEhQKDHJlYWRzX3NjaGVtYRgGIAEoDRIVCg13cml0ZXNfc2NoZW1hGAcgASgNEhEKCWxlZGdlcl9pZBgIIAEoCRIPCgdwcm9ncmFtGAkgASgJEi4KCnN0YXJ0X3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCmdvcm91dGluZXMYCyABKAQSEgoKaGVhcF9ieXRlcxgMIAEoBBIrCgdzYW5kYm94GA0gASgLMhouaGFybmVzcy52MS5TYW5kYm94U3VwcG9ydEJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_timestamp, file_harness_v1_sandbox]);
 
 /**
  * Presence is how a process reports a role to processes that query the
@@ -104,6 +106,13 @@ export type Presence = Message<"harness.v1.Presence"> & {
    * @generated from field: uint64 heap_bytes = 12;
    */
   heapBytes: bigint;
+
+  /**
+   * Tool hosts: how far they can confine commands; unset until that is found out.
+   *
+   * @generated from field: harness.v1.SandboxSupport sandbox = 13;
+   */
+  sandbox?: SandboxSupport | undefined;
 };
 
 /**

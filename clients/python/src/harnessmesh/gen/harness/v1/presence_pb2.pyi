@@ -6,6 +6,7 @@ isort:skip_file
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from harnessmesh.gen.harness.v1 import sandbox_pb2 as _sandbox_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -37,6 +38,7 @@ class Presence(_message.Message):
     START_TIME_FIELD_NUMBER: _builtins.int
     GOROUTINES_FIELD_NUMBER: _builtins.int
     HEAP_BYTES_FIELD_NUMBER: _builtins.int
+    SANDBOX_FIELD_NUMBER: _builtins.int
     role: _builtins.str
     """The role: gateway, repair, compaction, turn, stopdecision, inference, toolhost."""
     instance: _builtins.str
@@ -63,6 +65,10 @@ class Presence(_message.Message):
     def start_time(self) -> _timestamp_pb2.Timestamp:
         """When the process started."""
 
+    @_builtins.property
+    def sandbox(self) -> _sandbox_pb2.SandboxSupport:
+        """Tool hosts: how far they can confine commands; unset until that is found out."""
+
     def __init__(
         self,
         *,
@@ -78,10 +84,11 @@ class Presence(_message.Message):
         start_time: _timestamp_pb2.Timestamp | None = ...,
         goroutines: _builtins.int = ...,
         heap_bytes: _builtins.int = ...,
+        sandbox: _sandbox_pb2.SandboxSupport | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["start_time", b"start_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["sandbox", b"sandbox", "start_time", b"start_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "goroutines", b"goroutines", "heap_bytes", b"heap_bytes", "instance", b"instance", "ledger_id", b"ledger_id", "program", b"program", "reads_schema", b"reads_schema", "ready", b"ready", "reason", b"reason", "role", b"role", "start_time", b"start_time", "writes_schema", b"writes_schema"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "goroutines", b"goroutines", "heap_bytes", b"heap_bytes", "instance", b"instance", "ledger_id", b"ledger_id", "program", b"program", "reads_schema", b"reads_schema", "ready", b"ready", "reason", b"reason", "role", b"role", "sandbox", b"sandbox", "start_time", b"start_time", "writes_schema", b"writes_schema"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
