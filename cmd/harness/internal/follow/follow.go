@@ -64,6 +64,8 @@ type Config struct {
 	Prompt *Prompt
 	// Signals interrupt the run; nil disables that.
 	Signals <-chan os.Signal
+	// Answered reports that the gateway has answered a call before.
+	Answered bool
 	// Lost is closed when the gateway is permanently gone; may be nil.
 	Lost <-chan struct{}
 	// Rejoin connects again to a gateway that has gone away, and starts it if it is a
@@ -138,13 +140,15 @@ type follower struct {
 	grace   <-chan time.Time
 	retry   <-chan time.Time
 	failing time.Time
-	waits   int
-	asking  dialogue
-	signals int
-	stopped chan error
-	text    textPosition
-	out     Outcome
-	below   below
+	// answered: the gateway has answered at this address.
+	answered bool
+	waits    int
+	asking   dialogue
+	signals  int
+	stopped  chan error
+	text     textPosition
+	out      Outcome
+	below    below
 }
 
 // position is the last event that was seen.
@@ -273,7 +277,7 @@ func (f *follower) inThePast(ctx context.Context, r *harnessv1.HarnessResult) bo
 		return false
 	}
 	now, err := f.Client.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: f.Namespace, RunId: f.Run})
-	return away(err) || err == nil && !proto.Equal(now.GetResult(), r)
+	return f.away(err) || err == nil && !proto.Equal(now.GetResult(), r)
 }
 
 // seen reports whether an event was printed before, and records it.
@@ -370,7 +374,7 @@ func (f *follower) ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if !away(err) {
+	if !f.away(err) {
 		return err
 	}
 	f.grace = nil // continues when the gateway is back
@@ -379,7 +383,7 @@ func (f *follower) ended(ctx context.Context, err error) error {
 		switch {
 		case errors.Is(err, ErrStopped):
 			return err
-		case err != nil && !away(err):
+		case err != nil && !f.away(err):
 			return err
 		case err == nil:
 			f.Client = client
@@ -414,17 +418,24 @@ func (f *follower) back() {
 	if !f.failing.IsZero() {
 		f.Printer.Remark("gateway back")
 	}
-	f.failing, f.waits = time.Time{}, 0
+	f.failing, f.waits, f.answered = time.Time{}, 0, true
 }
 
-// away reports whether a call failed because the gateway, or its log, is unavailable.
-func away(err error) bool {
+// away reports whether a call failed because the gateway, or its log, is unavailable. A proxy that
+// has lost its gateway may answer that it knows no such path. Where no gateway has answered yet, that
+// is another server.
+func (f *follower) away(err error) bool {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.Aborted, codes.ResourceExhausted, codes.DeadlineExceeded:
 		return true
+	case codes.Unimplemented:
+		return (f.Answered || f.answered) && strings.HasPrefix(status.Convert(err).Message(), notFound)
 	}
 	return false
 }
+
+// notFound begins the message of a response with the HTTP status 404 that no gRPC server has sent.
+const notFound = "unexpected HTTP status code received from server: 404 "
 
 func (f *follower) again(wait time.Duration) {
 	f.waits++
@@ -439,7 +450,7 @@ func (f *follower) callWithRetry(ctx context.Context, signals <-chan os.Signal, 
 		try, cancel := context.WithTimeout(ctx, 20*time.Second)
 		err := call(try)
 		cancel()
-		if !away(err) || time.Now().After(end) {
+		if !f.away(err) || time.Now().After(end) {
 			return err
 		}
 		select {

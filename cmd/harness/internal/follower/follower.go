@@ -78,7 +78,7 @@ func (f *Follower) Follow(ctx context.Context, a *console.Console) (int, error) 
 		After: f.After, Sent: f.Sent, NoDeltas: f.NoDeltas || f.Output == "json",
 		Printer: printer, Signals: a.Signals, Lost: f.Session.Lost, Stored: f.Stored, Unread: f.OnlyWatch && f.Output == "jsonl",
 	}
-	cfg.Leave, cfg.Tree, cfg.Since = !f.Session.Local, !f.Alone, f.Since
+	cfg.Leave, cfg.Tree, cfg.Since, cfg.Answered = !f.Session.Local, !f.Alone, f.Since, !f.OnlyWatch
 	if f.Session.Process != nil {
 		cfg.Rejoin = func(ctx context.Context, resume bool) (harnessv1.GatewayServiceClient, string, error) {
 			return f.rejoin(ctx, a, resume)

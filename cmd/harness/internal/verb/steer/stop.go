@@ -88,7 +88,7 @@ func stop(ctx context.Context, a *console.Console, o *target.OneRun, want harnes
 	defer release()
 	outcome, err := follow.Follow(waiting, follow.Config{
 		Client: session.Client, Namespace: o.Namespace, Run: o.RunID, After: run.GetVersion(), Sent: []string{id},
-		NoDeltas: true, Printer: render.NewQuiet(a.Err), Lost: session.Lost, Grace: stopGrace,
+		NoDeltas: true, Printer: render.NewQuiet(a.Err), Answered: true, Lost: session.Lost, Grace: stopGrace,
 		Enough: func(r *harnessv1.HarnessResult) bool {
 			if want == harnessv1.RunStatus_RUN_STATUS_PARKED {
 				return follow.IsInterrupted(r)
