@@ -16,6 +16,7 @@ import trustme
 from conftest import Server
 
 from harnessmesh import Client, ForbiddenError, InvalidError, UnauthenticatedError, UnavailableError, keys
+from harnessmesh.connection import Connection
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -197,3 +198,23 @@ def test_a_note_counts_only_while_its_gateway_exists_and_is_private(
         note.write_text(damaged)
         with pytest.raises(InvalidError, match="cannot be used"):
             keys.noted(server.address)
+
+
+async def test_a_404_of_something_between_is_retried_once_the_gateway_has_answered() -> None:
+    connection = Connection("127.0.0.1:1", token="t", tls=False, traceparent=None, patience=5)
+    foreign = grpc.aio.AioRpcError(
+        grpc.StatusCode.UNIMPLEMENTED,
+        grpc.aio.Metadata(),
+        grpc.aio.Metadata(),
+        details="Received http2 header with status: 404",
+    )
+    unknown = grpc.aio.AioRpcError(
+        grpc.StatusCode.UNIMPLEMENTED, grpc.aio.Metadata(), grpc.aio.Metadata(), details="unknown method"
+    )
+    try:
+        assert not connection.may_pass(foreign)
+        connection.answered = True
+        assert connection.may_pass(foreign)
+        assert not connection.may_pass(unknown)
+    finally:
+        await connection.close()

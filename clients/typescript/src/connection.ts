@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { SecureClientSessionOptions } from "node:http2";
 import { type CallOptions, type Client, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { fromRpc, invalid, isPassing } from "./errors.js";
+import { fromRpc, invalid, isForeign, isPassing } from "./errors.js";
 import { GatewayService } from "./gen/harness/v1/gateway_pb.js";
 import { noted } from "./keys.js";
 import { Session } from "./session.js";
@@ -33,6 +33,8 @@ export class Connection {
   readonly rpc: Client<typeof GatewayService>;
   /** Milliseconds for which the gateway may be out of reach before a call fails. */
   readonly patience: number;
+  /** Whether the gateway has answered a call. */
+  answered = false;
   readonly #session: Session;
 
   constructor(
@@ -74,7 +76,9 @@ export class Connection {
     for (;;) {
       call.signal?.throwIfAborted();
       try {
-        return await make(this.rpc, options);
+        const result = await make(this.rpc, options);
+        this.answered = true;
+        return result;
       } catch (error) {
         await this.waitForRetry(error, retry, call.signal);
       }
@@ -89,7 +93,9 @@ export class Connection {
     }
     const { closed } = this.#session;
     closed.throwIfAborted();
-    if (!isPassing(error) || !(await retry.wait(signal ? AbortSignal.any([signal, closed]) : closed))) {
+    // A proxy that has lost its gateway may know no such path; where no gateway has answered yet, that is another server.
+    const passing = isPassing(error) || (this.answered && isForeign(error));
+    if (!passing || !(await retry.wait(signal ? AbortSignal.any([signal, closed]) : closed))) {
       throw fromRpc(error, this.address);
     }
   }

@@ -122,6 +122,11 @@ export function isPassing(error: ConnectError): boolean {
   }
 }
 
+/** Reports whether no gateway, but a proxy or another server has answered that it knows no such path. */
+export function isForeign(error: ConnectError): boolean {
+  return !isAnswer(error) && error.code === Code.Unimplemented;
+}
+
 /** Reports whether a gateway or a proxy returned this status; otherwise the connection made it. */
 function isAnswer(error: ConnectError): boolean {
   return error.metadata.has("grpc-status");

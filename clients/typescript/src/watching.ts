@@ -218,6 +218,7 @@ export async function* watch(
       const options = { signal: AbortSignal.any([signal, leaving.signal]) };
       for await (const { update } of connection.rpc.watchRun(from, options)) {
         retry.reset();
+        connection.answered = true;
         const what = update?.update;
         if (what?.case === "attached") {
           attached = Number(what.value.version);

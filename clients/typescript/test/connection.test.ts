@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { after, before, mock, test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { HarnessClient } from "harnessmesh";
+import { Connection } from "../src/connection.js";
 import { noted } from "../src/keys.js";
 import { Session } from "../src/session.js";
 import { gather, Server, TALK } from "./server.js";
@@ -244,5 +245,27 @@ test("a note counts only while its gateway exists and while it is private", asyn
   for (const damaged of ["", "key\n1\n", `${text}\n`, text.replace("gateway.key", "key")]) {
     writeFileSync(note, damaged);
     assert.throws(() => noted(keyed.address, environment), { name: "InvalidError" }, damaged);
+  }
+});
+
+test("a 404 of something between is retried once the gateway has answered", async () => {
+  let calls = 0;
+  const between = createHttp2Server((_, response) => {
+    calls++;
+    response.writeHead(404).end();
+  });
+  between.listen(0, "127.0.0.1");
+  await once(between, "listening");
+  const connection = new Connection(`127.0.0.1:${(between.address() as AddressInfo).port}`, { patience: 300, tls: false });
+  try {
+    const read = () => connection.call((rpc, options) => rpc.getRun({ runId: "r" }, options));
+    await assert.rejects(read(), { code: "UNIMPLEMENTED" });
+    assert.equal(calls, 1);
+    connection.answered = true;
+    await assert.rejects(read(), { code: "UNIMPLEMENTED" });
+    assert.ok(calls > 2, `${calls} calls`);
+  } finally {
+    connection.close();
+    between.close();
   }
 });

@@ -13,7 +13,7 @@ import grpc
 from google.protobuf.message import Message
 
 from harnessmesh import keys
-from harnessmesh.errors import InvalidError, from_rpc, is_passing
+from harnessmesh.errors import InvalidError, from_rpc, is_foreign, is_passing
 from harnessmesh.gen.harness.v1.gateway_pb2_grpc import GatewayServiceStub
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class Connection:
     ) -> None:
         self.address = check_address(address)
         self.patience = patience
+        self.answered = False  # the gateway has answered a call
         self._finds_key = token is None and is_local(address)
         self._traceparent = traceparent
         self._headers: Metadata = ()
@@ -136,10 +137,18 @@ class Connection:
         retry = Retry(patience)
         while True:
             try:
-                return await attempt()
+                result = await attempt()
             except grpc.aio.AioRpcError as error:
-                if not is_passing(error) or not await retry.wait():
+                if not self.may_pass(error) or not await retry.wait():
                     raise from_rpc(error, self.address) from None
+            else:
+                self.answered = True
+                return result
+
+    def may_pass(self, error: grpc.aio.AioRpcError) -> bool:
+        """Reports whether a retry may succeed. A proxy that has lost its gateway may know no such path; where
+        no gateway has answered yet, that is another server."""
+        return is_passing(error) or (self.answered and is_foreign(error))
 
     async def close(self) -> None:
         await self.channel.close()

@@ -107,6 +107,11 @@ def is_passing(error: grpc.aio.AioRpcError) -> bool:
     return code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.ABORTED, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
+def is_foreign(error: grpc.aio.AioRpcError) -> bool:
+    """Reports whether no gateway, but a proxy or another server has answered that it knows no such path."""
+    return error.code() is grpc.StatusCode.UNIMPLEMENTED and (error.details() or "").endswith("status: 404")
+
+
 def _details(error: grpc.aio.AioRpcError) -> tuple[str, dict[str, str]]:
     for key, value in error.trailing_metadata() or ():
         if key != _DETAILS or not isinstance(value, bytes):

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import grpc
 
 from harnessmesh.connection import Connection, Retry
-from harnessmesh.errors import InvalidError, from_rpc, is_passing
+from harnessmesh.errors import InvalidError, from_rpc
 from harnessmesh.events import Alert, Delta, ReasoningDelta, ToolOutput
 from harnessmesh.gen import pb
 
@@ -183,6 +183,7 @@ async def watch(connection: Connection, request: pb.WatchRunRequest, seen: Seen)
         try:
             async for response in call:
                 retry.reset()
+                connection.answered = True
                 update = response.update
                 case = update.WhichOneof("update")
                 if case == "attached":
@@ -210,7 +211,7 @@ async def watch(connection: Connection, request: pb.WatchRunRequest, seen: Seen)
                         yield update.result
             return
         except grpc.aio.AioRpcError as error:
-            if not is_passing(error) or not await retry.wait():
+            if not connection.may_pass(error) or not await retry.wait():
                 raise from_rpc(error, connection.address) from None
         finally:
             call.cancel()
