@@ -72,7 +72,8 @@ func (d *decision) parkForOutage() error {
 		Message: d.turn.GetError().GetMessage(),
 		Details: &harnessv1.StopDetails{Turn: d.turn.GetTurnNumber()},
 	}
-	wake := d.in.GetNow().AsTime().Add(d.s.GetConfig().GetModel().GetOutageRetry().AsDuration())
+	wait := max(d.s.GetConfig().GetModel().GetOutageRetry().AsDuration(), d.turn.GetError().GetRetryAfter().AsDuration())
+	wake := d.in.GetNow().AsTime().Add(wait)
 	if d.s.GetPhase() == harnessv1.Phase_PHASE_REFLECTING {
 		if err := d.Enter(harnessv1.PhaseInput_PHASE_INPUT_NEXT_TURN); err != nil {
 			return err

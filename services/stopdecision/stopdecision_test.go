@@ -218,6 +218,21 @@ func TestOutage(t *testing.T) {
 	}
 }
 
+// TestOutageOfAKnownLength: the run does not ask before the provider's time, and not more often
+// than the setting.
+func TestOutageOfAKnownLength(t *testing.T) {
+	for named, want := range map[time.Duration]time.Duration{time.Hour: time.Hour, time.Second: 90 * time.Second} {
+		s := at(2)
+		s.Config.Model.OutageRetry = durationpb.New(90 * time.Second)
+		down := failed(harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE)
+		down.RetryAfter = durationpb.New(named)
+		o := decide(t, s, &harnessv1.TurnComplete{TurnNumber: 3, Error: down})
+		if got := o.GetStep().GetParked().GetWakeAt().AsTime(); !got.Equal(noon.Add(want)) {
+			t.Errorf("a wait of %v wakes at %v, want %v", named, got, noon.Add(want))
+		}
+	}
+}
+
 // TestApprovalParksWithoutAPause in AWAITING_TOOL, with the pending calls.
 func TestApprovalParksWithoutAPause(t *testing.T) {
 	s := at(2)

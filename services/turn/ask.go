@@ -58,6 +58,9 @@ func (p *Progress) failTry(s *State, ref string, failed ModelFailed) {
 		Try: p.try(), Model: ref, Error: content.Cut(failure.Message, content.MaxPreview), Wait: durationpb.New(wait),
 		Last: !again, Kind: errorKind(failure), KeyMissing: failure.NoKey, PromptTokens: failure.PromptTokens, WindowTokens: failure.WindowTokens,
 	}
+	if !again && failure.Retryable && failure.RetryAfter > 0 {
+		p.execution.failedTry.RetryAfter = durationpb.New(failure.RetryAfter)
+	}
 }
 
 // retry stores a failed try.

@@ -3,8 +3,10 @@ package turn_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -198,6 +200,33 @@ func TestUnavailable(t *testing.T) {
 	}
 	if got := turn.Unavailable([]*harnessv1.ModelRetried{{Model: "a", Error: "x"}, {Model: "b", Error: "y"}}).GetMessage(); got != "a: x\nb: y" {
 		t.Errorf("message %q", got)
+	}
+}
+
+// TestTheFirstModelThatReturns: the turn's error names the shortest wait that a provider asked
+// for, unless a model that may answer named none.
+func TestTheFirstModelThatReturns(t *testing.T) {
+	const (
+		away    = harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE
+		refused = harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR
+	)
+	named := func(wait time.Duration) *harnessv1.ModelRetried {
+		return &harnessv1.ModelRetried{Kind: away, RetryAfter: durationpb.New(wait)}
+	}
+	for name, c := range map[string]struct {
+		failures []*harnessv1.ModelRetried
+		want     time.Duration
+	}{
+		"one":                  {[]*harnessv1.ModelRetried{named(time.Hour)}, time.Hour},
+		"two":                  {[]*harnessv1.ModelRetried{named(3 * time.Hour), named(time.Hour)}, time.Hour},
+		"one that named none":  {[]*harnessv1.ModelRetried{named(time.Hour), {Kind: away}}, 0},
+		"one that refused":     {[]*harnessv1.ModelRetried{{Kind: refused}, named(time.Hour)}, time.Hour},
+		"one that has no key":  {[]*harnessv1.ModelRetried{{Kind: away, KeyMissing: true}, named(time.Hour)}, time.Hour},
+		"none that may answer": {[]*harnessv1.ModelRetried{{Kind: refused}}, 0},
+	} {
+		if got := turn.Unavailable(c.failures).GetRetryAfter().AsDuration(); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
 	}
 }
 

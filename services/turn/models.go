@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
@@ -143,6 +145,24 @@ func tooLong(failures []*harnessv1.ModelRetried) *harnessv1.ModelRetried {
 	return nil
 }
 
+// firstReturn returns the shortest of the waits that providers asked for; nil if one that may
+// answer later named none.
+func firstReturn(failures []*harnessv1.ModelRetried) *durationpb.Duration {
+	var first *durationpb.Duration
+	for _, f := range failures {
+		if f.GetKind() != harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE || f.GetKeyMissing() {
+			continue
+		}
+		if f.GetRetryAfter() == nil {
+			return nil
+		}
+		if first == nil || f.GetRetryAfter().AsDuration() < first.AsDuration() {
+			first = f.GetRetryAfter()
+		}
+	}
+	return first
+}
+
 // Unavailable returns the error of a turn from the last failure of each model:
 // unavailable if a later try may succeed, else a refusal.
 func Unavailable(failures []*harnessv1.ModelRetried) *harnessv1.TurnError {
@@ -162,6 +182,6 @@ func Unavailable(failures []*harnessv1.ModelRetried) *harnessv1.TurnError {
 			end.Kind = f.GetKind()
 		}
 	}
-	end.Message = content.Cut(strings.Join(texts, "\n"), content.MaxPreview)
+	end.Message, end.RetryAfter = content.Cut(strings.Join(texts, "\n"), content.MaxPreview), firstReturn(failures)
 	return end
 }

@@ -53,6 +53,9 @@ func Text(raw json.RawMessage) string {
 	return string(raw)
 }
 
+// day is the longest wait that a service can ask for.
+const day = 24 * time.Hour
+
 // RetryAfter reads retry-after-ms (milliseconds, not in any standard) and
 // Retry-After (RFC 9110: seconds or an HTTP date; fractions are accepted too).
 // The result is at most a day, and negative when the service gave none. now is
@@ -66,7 +69,7 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 		return duration(s, time.Second)
 	}
 	if date, err := http.ParseTime(v); err == nil {
-		return max(date.Sub(now), 0)
+		return min(max(date.Sub(now), 0), day)
 	}
 	return -1
 }
@@ -76,7 +79,6 @@ func duration(n float64, unit time.Duration) time.Duration {
 	if !(n >= 0) {
 		return -1
 	}
-	const day = 24 * time.Hour
 	if n > float64(day/unit) {
 		return day
 	}

@@ -21,6 +21,7 @@ func TestRetryAfter(t *testing.T) {
 		{[2]string{"Retry-After", "soon"}, -1},
 		{[2]string{"Retry-After", "Sat, 21 Nov 2026 12:00:30 GMT"}, 30 * time.Second},
 		{[2]string{"Retry-After", "Sat, 21 Nov 2026 11:00:00 GMT"}, 0},
+		{[2]string{"Retry-After", "Sat, 21 Nov 2099 11:00:00 GMT"}, 24 * time.Hour},
 		{[2]string{"Retry-After-Ms", "250"}, 250 * time.Millisecond},
 	} {
 		h := http.Header{}

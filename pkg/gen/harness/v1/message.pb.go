@@ -591,7 +591,10 @@ type TurnError struct {
 	Caller string `protobuf:"bytes,3,opt,name=caller,proto3" json:"caller,omitempty"`
 	// PROVIDER_UNAVAILABLE only: waiting does not help, because a key is missing. The run parks
 	// without a timer.
-	KeyMissing    bool `protobuf:"varint,4,opt,name=key_missing,json=keyMissing,proto3" json:"key_missing,omitempty"`
+	KeyMissing bool `protobuf:"varint,4,opt,name=key_missing,json=keyMissing,proto3" json:"key_missing,omitempty"`
+	// PROVIDER_UNAVAILABLE only: the wait after which the first of the models may answer again,
+	// as the providers named it, at most a day. Unset: one of them named none.
+	RetryAfter    *durationpb.Duration `protobuf:"bytes,5,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -652,6 +655,13 @@ func (x *TurnError) GetKeyMissing() bool {
 		return x.KeyMissing
 	}
 	return false
+}
+
+func (x *TurnError) GetRetryAfter() *durationpb.Duration {
+	if x != nil {
+		return x.RetryAfter
+	}
+	return nil
 }
 
 // TurnComplete is the result of a turn.
@@ -1063,13 +1073,15 @@ const file_harness_v1_message_proto_rawDesc = "" +
 	"\rfirst_message\x18\x03 \x01(\x04R\ffirstMessage\x12'\n" +
 	"\x0fthrough_message\x18\x04 \x01(\x04R\x0ethroughMessage\x12\x1a\n" +
 	"\bmessages\x18\x05 \x01(\rR\bmessages\x12!\n" +
-	"\ffreed_tokens\x18\x06 \x01(\rR\vfreedTokens\"\x8d\x01\n" +
+	"\ffreed_tokens\x18\x06 \x01(\rR\vfreedTokens\"\xc9\x01\n" +
 	"\tTurnError\x12-\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x19.harness.v1.TurnErrorKindR\x04kind\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x16\n" +
 	"\x06caller\x18\x03 \x01(\tR\x06caller\x12\x1f\n" +
 	"\vkey_missing\x18\x04 \x01(\bR\n" +
-	"keyMissing\"\xcd\x02\n" +
+	"keyMissing\x12:\n" +
+	"\vretry_after\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"retryAfter\"\xcd\x02\n" +
 	"\fTurnComplete\x12\x1f\n" +
 	"\vturn_number\x18\x01 \x01(\rR\n" +
 	"turnNumber\x12\x1d\n" +
@@ -1163,14 +1175,14 @@ var file_harness_v1_message_proto_goTypes = []any{
 	(*WorkspaceFolder)(nil),       // 15: harness.v1.WorkspaceFolder
 	(CompactionAction)(0),         // 16: harness.v1.CompactionAction
 	(MessageClass)(0),             // 17: harness.v1.MessageClass
-	(*Finish)(nil),                // 18: harness.v1.Finish
-	(*StopReason)(nil),            // 19: harness.v1.StopReason
-	(*PendingCall)(nil),           // 20: harness.v1.PendingCall
-	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
-	(RunStatus)(0),                // 22: harness.v1.RunStatus
-	(*Content)(nil),               // 23: harness.v1.Content
-	(*Usage)(nil),                 // 24: harness.v1.Usage
-	(*durationpb.Duration)(nil),   // 25: google.protobuf.Duration
+	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
+	(*Finish)(nil),                // 19: harness.v1.Finish
+	(*StopReason)(nil),            // 20: harness.v1.StopReason
+	(*PendingCall)(nil),           // 21: harness.v1.PendingCall
+	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
+	(RunStatus)(0),                // 23: harness.v1.RunStatus
+	(*Content)(nil),               // 24: harness.v1.Content
+	(*Usage)(nil),                 // 25: harness.v1.Usage
 	(*Deliverable)(nil),           // 26: harness.v1.Deliverable
 	(*Coverage)(nil),              // 27: harness.v1.Coverage
 	(*QualityVerdict)(nil),        // 28: harness.v1.QualityVerdict
@@ -1188,28 +1200,29 @@ var file_harness_v1_message_proto_depIdxs = []int32{
 	16, // 9: harness.v1.CompactionChange.action:type_name -> harness.v1.CompactionAction
 	17, // 10: harness.v1.CompactionChange.class:type_name -> harness.v1.MessageClass
 	2,  // 11: harness.v1.TurnError.kind:type_name -> harness.v1.TurnErrorKind
-	7,  // 12: harness.v1.TurnComplete.error:type_name -> harness.v1.TurnError
-	18, // 13: harness.v1.TurnComplete.finish:type_name -> harness.v1.Finish
-	19, // 14: harness.v1.Parked.reason:type_name -> harness.v1.StopReason
-	20, // 15: harness.v1.Parked.pending:type_name -> harness.v1.PendingCall
-	21, // 16: harness.v1.Parked.wake_at:type_name -> google.protobuf.Timestamp
-	22, // 17: harness.v1.HarnessResult.status:type_name -> harness.v1.RunStatus
-	19, // 18: harness.v1.HarnessResult.reason:type_name -> harness.v1.StopReason
-	23, // 19: harness.v1.HarnessResult.answer:type_name -> harness.v1.Content
-	23, // 20: harness.v1.HarnessResult.summary:type_name -> harness.v1.Content
-	24, // 21: harness.v1.HarnessResult.usage:type_name -> harness.v1.Usage
-	25, // 22: harness.v1.HarnessResult.duration:type_name -> google.protobuf.Duration
-	20, // 23: harness.v1.HarnessResult.pending:type_name -> harness.v1.PendingCall
-	21, // 24: harness.v1.HarnessResult.wake_at:type_name -> google.protobuf.Timestamp
-	26, // 25: harness.v1.HarnessResult.deliverables:type_name -> harness.v1.Deliverable
-	27, // 26: harness.v1.HarnessResult.coverage:type_name -> harness.v1.Coverage
-	23, // 27: harness.v1.HarnessResult.output:type_name -> harness.v1.Content
-	28, // 28: harness.v1.HarnessResult.quality:type_name -> harness.v1.QualityVerdict
-	29, // [29:29] is the sub-list for method output_type
-	29, // [29:29] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	18, // 12: harness.v1.TurnError.retry_after:type_name -> google.protobuf.Duration
+	7,  // 13: harness.v1.TurnComplete.error:type_name -> harness.v1.TurnError
+	19, // 14: harness.v1.TurnComplete.finish:type_name -> harness.v1.Finish
+	20, // 15: harness.v1.Parked.reason:type_name -> harness.v1.StopReason
+	21, // 16: harness.v1.Parked.pending:type_name -> harness.v1.PendingCall
+	22, // 17: harness.v1.Parked.wake_at:type_name -> google.protobuf.Timestamp
+	23, // 18: harness.v1.HarnessResult.status:type_name -> harness.v1.RunStatus
+	20, // 19: harness.v1.HarnessResult.reason:type_name -> harness.v1.StopReason
+	24, // 20: harness.v1.HarnessResult.answer:type_name -> harness.v1.Content
+	24, // 21: harness.v1.HarnessResult.summary:type_name -> harness.v1.Content
+	25, // 22: harness.v1.HarnessResult.usage:type_name -> harness.v1.Usage
+	18, // 23: harness.v1.HarnessResult.duration:type_name -> google.protobuf.Duration
+	21, // 24: harness.v1.HarnessResult.pending:type_name -> harness.v1.PendingCall
+	22, // 25: harness.v1.HarnessResult.wake_at:type_name -> google.protobuf.Timestamp
+	26, // 26: harness.v1.HarnessResult.deliverables:type_name -> harness.v1.Deliverable
+	27, // 27: harness.v1.HarnessResult.coverage:type_name -> harness.v1.Coverage
+	24, // 28: harness.v1.HarnessResult.output:type_name -> harness.v1.Content
+	28, // 29: harness.v1.HarnessResult.quality:type_name -> harness.v1.QualityVerdict
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_message_proto_init() }

@@ -2227,7 +2227,9 @@ type ModelRetried struct {
 	// no number.
 	WindowTokens uint32 `protobuf:"varint,10,opt,name=window_tokens,json=windowTokens,proto3" json:"window_tokens,omitempty"`
 	// The process has no key for the model, and a client can give it one.
-	KeyMissing    bool `protobuf:"varint,11,opt,name=key_missing,json=keyMissing,proto3" json:"key_missing,omitempty"`
+	KeyMissing bool `protobuf:"varint,11,opt,name=key_missing,json=keyMissing,proto3" json:"key_missing,omitempty"`
+	// last only: the wait that the provider asked for, at most a day; unset: it named none.
+	RetryAfter    *durationpb.Duration `protobuf:"bytes,12,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2337,6 +2339,13 @@ func (x *ModelRetried) GetKeyMissing() bool {
 		return x.KeyMissing
 	}
 	return false
+}
+
+func (x *ModelRetried) GetRetryAfter() *durationpb.Duration {
+	if x != nil {
+		return x.RetryAfter
+	}
+	return nil
 }
 
 // PreparedCall is a call with the decisions on it.
@@ -3389,7 +3398,7 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"work_items\x18\x02 \x03(\v2\x14.harness.v1.WorkItemR\tworkItems\x12+\n" +
 	"\x05hooks\x18\x03 \x01(\v2\x15.harness.v1.HookStateR\x05hooks\x122\n" +
-	"\tartifacts\x18\x04 \x03(\v2\x14.harness.v1.ArtifactR\tartifacts\"\x8f\x03\n" +
+	"\tartifacts\x18\x04 \x03(\v2\x14.harness.v1.ArtifactR\tartifacts\"\xcb\x03\n" +
 	"\fModelRetried\x12\x10\n" +
 	"\x03try\x18\x01 \x01(\rR\x03try\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12\x14\n" +
@@ -3405,7 +3414,9 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\rwindow_tokens\x18\n" +
 	" \x01(\rR\fwindowTokens\x12\x1f\n" +
 	"\vkey_missing\x18\v \x01(\bR\n" +
-	"keyMissing\"\x9d\x06\n" +
+	"keyMissing\x12:\n" +
+	"\vretry_after\x18\f \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"retryAfter\"\x9d\x06\n" +
 	"\fPreparedCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12=\n" +
@@ -3665,36 +3676,37 @@ var file_harness_v1_record_proto_depIdxs = []int32{
 	62, // 61: harness.v1.ModelRetried.kind:type_name -> harness.v1.TurnErrorKind
 	63, // 62: harness.v1.ModelRetried.adjustment:type_name -> harness.v1.ModelAdjustment
 	53, // 63: harness.v1.ModelRetried.usage:type_name -> harness.v1.Usage
-	0,  // 64: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
-	64, // 65: harness.v1.PreparedCall.origin:type_name -> harness.v1.ToolOrigin
-	55, // 66: harness.v1.PreparedCall.arguments:type_name -> harness.v1.Content
-	65, // 67: harness.v1.PreparedCall.marks:type_name -> harness.v1.ResultMarks
-	66, // 68: harness.v1.PreparedCall.sandbox_level:type_name -> harness.v1.SandboxLevel
-	22, // 69: harness.v1.PreparedCall.completion:type_name -> harness.v1.Completion
-	67, // 70: harness.v1.PreparedCall.wait:type_name -> harness.v1.WaitState
-	68, // 71: harness.v1.PreparedCall.delegation:type_name -> harness.v1.Delegation
-	55, // 72: harness.v1.Completion.summary:type_name -> harness.v1.Content
-	55, // 73: harness.v1.Completion.output:type_name -> harness.v1.Content
-	53, // 74: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
-	21, // 75: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
-	51, // 76: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
-	51, // 77: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
-	60, // 78: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
-	44, // 79: harness.v1.ModelResponded.weights:type_name -> harness.v1.Weights
-	69, // 80: harness.v1.ModelResponded.tools:type_name -> harness.v1.BlobRef
-	61, // 81: harness.v1.ModelResponded.artifacts:type_name -> harness.v1.Artifact
-	70, // 82: harness.v1.ModelResponded.alerts:type_name -> harness.v1.QualityAlert
-	71, // 83: harness.v1.ToolList.tools:type_name -> harness.v1.ToolSpec
-	1,  // 84: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
-	51, // 85: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
-	59, // 86: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
-	72, // 87: harness.v1.ToolFinished.background:type_name -> harness.v1.BackgroundCommand
-	73, // 88: harness.v1.ToolFinished.question:type_name -> harness.v1.ServerQuestion
-	89, // [89:89] is the sub-list for method output_type
-	89, // [89:89] is the sub-list for method input_type
-	89, // [89:89] is the sub-list for extension type_name
-	89, // [89:89] is the sub-list for extension extendee
-	0,  // [0:89] is the sub-list for field type_name
+	51, // 64: harness.v1.ModelRetried.retry_after:type_name -> google.protobuf.Duration
+	0,  // 65: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
+	64, // 66: harness.v1.PreparedCall.origin:type_name -> harness.v1.ToolOrigin
+	55, // 67: harness.v1.PreparedCall.arguments:type_name -> harness.v1.Content
+	65, // 68: harness.v1.PreparedCall.marks:type_name -> harness.v1.ResultMarks
+	66, // 69: harness.v1.PreparedCall.sandbox_level:type_name -> harness.v1.SandboxLevel
+	22, // 70: harness.v1.PreparedCall.completion:type_name -> harness.v1.Completion
+	67, // 71: harness.v1.PreparedCall.wait:type_name -> harness.v1.WaitState
+	68, // 72: harness.v1.PreparedCall.delegation:type_name -> harness.v1.Delegation
+	55, // 73: harness.v1.Completion.summary:type_name -> harness.v1.Content
+	55, // 74: harness.v1.Completion.output:type_name -> harness.v1.Content
+	53, // 75: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
+	21, // 76: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
+	51, // 77: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
+	51, // 78: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
+	60, // 79: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
+	44, // 80: harness.v1.ModelResponded.weights:type_name -> harness.v1.Weights
+	69, // 81: harness.v1.ModelResponded.tools:type_name -> harness.v1.BlobRef
+	61, // 82: harness.v1.ModelResponded.artifacts:type_name -> harness.v1.Artifact
+	70, // 83: harness.v1.ModelResponded.alerts:type_name -> harness.v1.QualityAlert
+	71, // 84: harness.v1.ToolList.tools:type_name -> harness.v1.ToolSpec
+	1,  // 85: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
+	51, // 86: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
+	59, // 87: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
+	72, // 88: harness.v1.ToolFinished.background:type_name -> harness.v1.BackgroundCommand
+	73, // 89: harness.v1.ToolFinished.question:type_name -> harness.v1.ServerQuestion
+	90, // [90:90] is the sub-list for method output_type
+	90, // [90:90] is the sub-list for method input_type
+	90, // [90:90] is the sub-list for extension type_name
+	90, // [90:90] is the sub-list for extension extendee
+	0,  // [0:90] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_record_proto_init() }

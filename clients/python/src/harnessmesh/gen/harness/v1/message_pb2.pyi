@@ -332,6 +332,7 @@ class TurnError(_message.Message):
     MESSAGE_FIELD_NUMBER: _builtins.int
     CALLER_FIELD_NUMBER: _builtins.int
     KEY_MISSING_FIELD_NUMBER: _builtins.int
+    RETRY_AFTER_FIELD_NUMBER: _builtins.int
     kind: Global___TurnErrorKind.ValueType
     """The kind."""
     message: _builtins.str
@@ -342,6 +343,12 @@ class TurnError(_message.Message):
     """PROVIDER_UNAVAILABLE only: waiting does not help, because a key is missing. The run parks
     without a timer.
     """
+    @_builtins.property
+    def retry_after(self) -> _duration_pb2.Duration:
+        """PROVIDER_UNAVAILABLE only: the wait after which the first of the models may answer again,
+        as the providers named it, at most a day. Unset: one of them named none.
+        """
+
     def __init__(
         self,
         *,
@@ -349,10 +356,11 @@ class TurnError(_message.Message):
         message: _builtins.str = ...,
         caller: _builtins.str = ...,
         key_missing: _builtins.bool = ...,
+        retry_after: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["retry_after", b"retry_after"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "key_missing", b"key_missing", "kind", b"kind", "message", b"message"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "key_missing", b"key_missing", "kind", b"kind", "message", b"message", "retry_after", b"retry_after"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1052,6 +1052,7 @@ class ModelRetried(_message.Message):
     PROMPT_TOKENS_FIELD_NUMBER: _builtins.int
     WINDOW_TOKENS_FIELD_NUMBER: _builtins.int
     KEY_MISSING_FIELD_NUMBER: _builtins.int
+    RETRY_AFTER_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Model that was tried."""
     error: _builtins.str
@@ -1086,6 +1087,10 @@ class ModelRetried(_message.Message):
     def usage(self) -> _content_pb2.Usage:
         """Usage of the try, if it is charged: an answer that was a refusal."""
 
+    @_builtins.property
+    def retry_after(self) -> _duration_pb2.Duration:
+        """last only: the wait that the provider asked for, at most a day; unset: it named none."""
+
     def __init__(
         self,
         *,
@@ -1099,10 +1104,11 @@ class ModelRetried(_message.Message):
         prompt_tokens: _builtins.int = ...,
         window_tokens: _builtins.int = ...,
         key_missing: _builtins.bool = ...,
+        retry_after: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["adjustment", b"adjustment", "usage", b"usage", "wait", b"wait"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["adjustment", b"adjustment", "retry_after", b"retry_after", "usage", b"usage", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["adjustment", b"adjustment", "error", b"error", "key_missing", b"key_missing", "kind", b"kind", "last", b"last", "model", b"model", "prompt_tokens", b"prompt_tokens", "try", b"try", "usage", b"usage", "wait", b"wait", "window_tokens", b"window_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adjustment", b"adjustment", "error", b"error", "key_missing", b"key_missing", "kind", b"kind", "last", b"last", "model", b"model", "prompt_tokens", b"prompt_tokens", "retry_after", b"retry_after", "try", b"try", "usage", b"usage", "wait", b"wait", "window_tokens", b"window_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
