@@ -18,6 +18,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/console"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/runspec"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/target"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver"
 )
@@ -33,6 +34,7 @@ type Flags struct {
 	remote    bool
 	tokens    string
 	namespace string
+	of        *target.Target // with the records of what runs have changed; nil: those of the user's data directory
 }
 
 // RemoteServers returns flags that name the servers over HTTP of files, with a folder of tokens.
@@ -43,10 +45,17 @@ func RemoteServers(agent string, files []string, tokens string) *Flags {
 // SignedIn sets the folder of the tokens and the namespace whose tokens are used.
 func (c *Flags) SignedIn(tokens, namespace string) { c.tokens, c.namespace = tokens, namespace }
 
+// RecordsOf names the mesh whose records tell which files wait for a person.
+func (c *Flags) RecordsOf(t *target.Target) { c.of = t }
+
 // Files returns the agent with its servers.
 func (c *Flags) Files(a *console.Console) (*agentfile.File, error) {
 	flags := &runspec.Flags{Agent: c.Agent, MCP: c.MCP, ToolService: c.Service}
-	flags.ReadWith(acceptance.At(a, "").Read)
+	person := acceptance.At(a, "")
+	if c.of != nil {
+		person = acceptance.Of(a, c.of)
+	}
+	flags.ReadWith(person.Read)
 	file, err := flags.Files(true)
 	if err == nil && len(file.Agent.GetMcp()) == 0 {
 		err = errors.New("there are no servers: name a file with --agent or --mcp, or a --tool-service")

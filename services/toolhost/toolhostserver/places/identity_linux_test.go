@@ -52,6 +52,29 @@ func TestPlaceIsReadAgainIfItsIdentityDiffers(t *testing.T) {
 	}
 }
 
+// TestChangesOfLargePlacesAreSeen: of a place whose content is not compared, whatever its size and the times that programs can set.
+func TestChangesOfLargePlacesAreSeen(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "AGENTS.md")
+	text := strings.Repeat("be kind\n", 200_000)
+	long := time.Unix(1_000_000_000, 0)
+	write(t, file, text)
+	if err := os.Chtimes(file, long, long); err != nil {
+		t.Fatal(err)
+	}
+	store := trust.Open(t.TempDir())
+	watch := places.New(store, slog.New(slog.DiscardHandler)).StartAt(dir, guard.Places{})
+	later(t)
+	write(t, file, strings.Replace(text, "kind", "evil", 1))
+	if err := os.Chtimes(file, long, long); err != nil {
+		t.Fatal(err)
+	}
+	if got := watch.Finish(guard.Places{}, nil, false).Text(); !strings.Contains(got, "AGENTS.md") || !store.Waits(file, trust.Of(nil).Digest) {
+		t.Errorf("got %q", got)
+	}
+}
+
 // later returns when the clock of the file system has moved on.
 func later(t *testing.T) {
 	t.Helper()

@@ -68,7 +68,7 @@ func ReadWith(info fs.FileInfo, link func() (string, error), open func() (*os.Fi
 	if info, err = f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
 		v.Digest = fmt.Sprintf("no file of at most %d bytes: %s", maxFile, v.Link)
 		if err == nil {
-			v.Digest += fmt.Sprintf(" %s %d %s", info.Mode().Type(), info.Size(), info.ModTime())
+			v.Digest += fmt.Sprintf(" %s %d %s", info.Mode().Type(), info.Size(), lastChange(info))
 		}
 		return v
 	}

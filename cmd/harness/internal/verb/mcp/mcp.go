@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/acceptance"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/console"
@@ -47,6 +48,7 @@ func (c *mcpListCmd) Run(ctx context.Context, a *console.Console) (int, error) {
 	if err := c.Check(a); err != nil {
 		return exit.Error, err
 	}
+	c.RecordsOf(&c.Target)
 	if c.Server != "" {
 		return c.signIns(ctx, a)
 	}
@@ -217,10 +219,13 @@ func (c *mcpServeCmd) Run(ctx context.Context, a *console.Console) (int, error) 
 	if err := c.Target.Check(a); err != nil {
 		return exit.Error, err
 	}
+	person := acceptance.Of(a, &c.Target)
+	c.ReadWith(person.Read)
 	spec, _, err := c.Spec(ctx, a, "", c.Server == "")
 	if err != nil {
-		return console.Before(err)
+		return console.Before(person.Err(err))
 	}
+	person.Register()
 	c.Lasts()
 	session, err := c.Connect(ctx, a, backend.Own)
 	if err != nil {
