@@ -14,6 +14,16 @@ import (
 // silence is how long a watcher relies on a quiet feed before it reads the log.
 const silence = 10 * time.Second
 
+// unsettled are the silences after an interruption. Until all servers of a bus know a new subscription,
+// and all replicas have what is stored, a record may reach neither the feed nor the read after the
+// interruption.
+func unsettled() []time.Duration {
+	return []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second}
+}
+
+// hintWait is how long a record that is known by another path may take to arrive by the feed.
+const hintWait = time.Second
+
 // AppendedBefore returns the value of appended_before in a record that follows prev.
 func AppendedBefore(prev Entry) uint64 {
 	if adds(prev.Record) {
@@ -153,6 +163,11 @@ type Watcher struct {
 	Contains uint64
 	// Patience is how long the log may be unavailable. Default 0.
 	Patience time.Duration
+	// Hints has a value after another path than the feed has brought a record of the run; Known
+	// returns the sequence of the newest of these. The feed loses what a server has stored and not
+	// sent on before it died. Both may be nil.
+	Hints <-chan struct{}
+	Known func() uint64
 	// Handle is called with each record. Required.
 	Handle func(Entry) error
 	// CaughtUp, if not nil, is called once, after everything that was stored at the
@@ -165,7 +180,7 @@ type Watcher struct {
 // when the log cannot be read. A new watch can continue from the last version.
 //
 // It subscribes to the feed first and then reads the log. The feed may drop records, so
-// Watch reads the log again after a gap, an interruption or ten seconds of silence.
+// Watch reads the log again after a gap, an interruption, a hint or ten seconds of silence.
 // While the log is unavailable, Watch retries. After Patience without a record it ends
 // with ErrUnavailable.
 //
@@ -201,6 +216,10 @@ type watch struct {
 	away  Away
 	// retry fires when the log has to be read again; nil while no read is due.
 	retry <-chan time.Time
+	// hinted fires when a record that is known by another path should have arrived; nil for none.
+	hinted <-chan time.Time
+	// silences are those that remain after an interruption.
+	silences []time.Duration
 }
 
 func (w *watch) follow(ctx context.Context) error {
@@ -213,8 +232,16 @@ func (w *watch) follow(ctx context.Context) error {
 		if err = w.afterError(ctx, err); err != nil {
 			return err
 		}
-		quiet.Reset(silence)
+		quiet.Reset(w.silence())
 	}
+}
+
+// silence returns how long the feed may be quiet before the next read.
+func (w *watch) silence() time.Duration {
+	if len(w.silences) > 0 {
+		return w.silences[0]
+	}
+	return silence
 }
 
 // wait handles one event.
@@ -234,13 +261,28 @@ func (w *watch) wait(ctx context.Context, quiet *time.Timer) error {
 	case <-w.retry:
 		return w.catchUp(ctx)
 	case <-quiet.C:
+		if len(w.silences) > 0 {
+			w.silences = w.silences[1:]
+		}
 		return w.catchUp(ctx)
+	case <-w.Hints:
+		if w.hinted == nil && w.Known() > w.newest {
+			w.hinted = time.After(hintWait)
+		}
+	case <-w.hinted:
+		w.hinted = nil
+		if known := w.Known(); known > w.newest {
+			w.newest = known
+			return w.catchUp(ctx)
+		}
 	}
+	return nil
 }
 
 // fromFeed handles an event of the feed; nil means that the feed was interrupted.
 func (w *watch) fromFeed(ctx context.Context, e *Entry) error {
 	if e == nil {
+		w.silences = unsettled()
 		return w.catchUp(ctx)
 	}
 	return w.record(ctx, *e)

@@ -19,6 +19,10 @@ const followAttempts = 5
 // away.
 const followIdle = 10 * time.Second
 
+// followBeat is the interval at which the server of an idle follower reports. After two without a report the
+// server has died, and the follower continues at another.
+const followBeat = time.Second
+
 // recheckEvery is the interval at which a follower that has not caught up checks that the
 // message it waits for still exists.
 const recheckEvery = time.Second
@@ -114,7 +118,7 @@ func (f *follower) follow(ctx context.Context, p int, cancel context.CancelCause
 	f.parts = append(f.parts, part)
 	f.arrive(part)
 	f.mu.Unlock()
-	c, err := consumer.Consume(func(m jetstream.Msg) { f.take(ctx, part, m) })
+	c, err := consumer.Consume(func(m jetstream.Msg) { f.take(ctx, part, m) }, jetstream.PullHeartbeat(followBeat))
 	if err != nil {
 		return err
 	}

@@ -155,8 +155,10 @@ func (f *followers) follow(ctx context.Context, run runlog.Run, o gateway.OpenRu
 			return context.Cause(ctx)
 		}
 	}
+	hints, leave := f.s.runs.hint(run)
+	defer leave()
 	watcher := runlog.Watcher{
-		After: o.After, Patience: f.s.patience,
+		After: o.After, Patience: f.s.patience, Hints: hints, Known: func() uint64 { return f.s.runs.seen(run) },
 		Handle: func(e runlog.Entry) error {
 			if err := tell(news{entry: e}); err != nil {
 				return err

@@ -37,6 +37,8 @@ type runs struct {
 	// broken is why the runs are not being followed.
 	broken   error
 	watchers map[*runsWatcher]struct{}
+	// hints receive a value for each step of a run that the followed runs bring.
+	hints map[runlog.Run]map[chan struct{}]struct{}
 }
 
 // runsWatcher is a watcher of runs. Its watch changes under runs.mu: under the read lock
@@ -54,6 +56,34 @@ func (r *runs) apply(e runlog.Entry) {
 	defer r.mu.Unlock()
 	if change, changed := r.index.Apply(e); changed {
 		r.publish(change)
+	}
+	for c := range r.hints[e.Run] {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// hint returns a channel that has a value after a step of a run was applied, until leave.
+func (r *runs) hint(run runlog.Run) (c chan struct{}, leave func()) {
+	c = make(chan struct{}, 1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.hints == nil {
+		r.hints = map[runlog.Run]map[chan struct{}]struct{}{}
+	}
+	if r.hints[run] == nil {
+		r.hints[run] = map[chan struct{}]struct{}{}
+	}
+	r.hints[run][c] = struct{}{}
+	return c, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.hints[run], c)
+		if len(r.hints[run]) == 0 {
+			delete(r.hints, run)
+		}
 	}
 }
 
