@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -192,7 +193,11 @@ func (n *Node) recordKeyFile(address string, noted bool) {
 		return
 	}
 	if err := n.cfg.Notes.Put(address, n.keys.file); err != nil {
-		n.cfg.Logger.Warn("clients cannot find the gateway's key by its address; use --token-file", "key_file", n.keys.file, "error", err)
+		level := slog.LevelWarn
+		if n.keys.network == nil { // tokens, or no key: only the local socket requires it
+			level = slog.LevelDebug
+		}
+		n.cfg.Logger.Log(context.Background(), level, "clients cannot find the gateway's key by its address; use --token-file", "key_file", n.keys.file, "error", err)
 		return
 	}
 	n.unnote = append(n.unnote, func() { _ = n.cfg.Notes.Remove(address) })

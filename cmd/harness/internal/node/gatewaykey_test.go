@@ -51,6 +51,30 @@ func TestPlanOfKeys(t *testing.T) {
 	}
 }
 
+// TestKeyThatCannotBeNoted is a warning only where clients need it to reach the gateway's address.
+func TestKeyThatCannotBeNoted(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		network *access.Tokens
+		warns   bool
+	}{
+		"the address requires the key": {access.Key("k", "where"), true},
+		"tokens, or nothing":           {nil, false},
+	} {
+		file := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		n := &Node{cfg: Config{Notes: localkey.Notes{Dir: filepath.Join(file, "keys")}, Logger: slog.New(slog.NewTextHandler(&log, nil))}}
+		n.keys = doorKeys{network: c.network, file: file}
+		n.recordKeyFile("127.0.0.1:7447", true)
+		if warned := strings.Contains(log.String(), "level=WARN"); warned != c.warns {
+			t.Errorf("%s: %q", name, log.String())
+		}
+	}
+}
+
 // gatewayNode is a node with a gateway alone.
 type gatewayNode struct {
 	*Node
