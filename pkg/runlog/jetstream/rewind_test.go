@@ -80,7 +80,13 @@ func TestRewind(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if info := consumer.CachedInfo(); info.AckFloor.Stream != 2 || info.NumPending != 0 {
+			info := consumer.CachedInfo()
+			for info.NumAckPending > 0 { // the server applies the acknowledgement after it has answered others
+				if info, err = consumer.Info(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if info.AckFloor.Stream != 2 || info.NumPending != 0 {
 				t.Errorf("a consumer that was in order was reset: %+v", info)
 			}
 		})
