@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
@@ -27,8 +26,8 @@ func TestAnthropicCompletesATask(t *testing.T) {
 			server.Key = "sk-ant-not-to-be-seen"
 			workspace := t.TempDir()
 			env := environment("ANTHROPIC_BASE_URL="+server.MessagesURL(), "ANTHROPIC_API_KEY="+server.Key)
-			args := append([]string{"run", "--data", t.TempDir(), "--workspace", workspace, "--model", "anthropic:claude-haiku-4-5", "--output", "json"}, more...)
-			code, stdout, stderr := start(t, env, append(args, "do it")...).wait()
+			args := append([]string{"run", "--workspace", workspace, "--model", "anthropic:claude-haiku-4-5", "--output", "json"}, more...)
+			code, stdout, stderr := newHome(t).start(env, append(args, "do it")...).wait()
 			result := object(t, stdout)
 			if code != 0 || result["status"] != "DONE" || result["accepted"] != true || result["summary"] != "all done" || result["turn_count"] != 3.0 {
 				t.Errorf("exit %d, %v\n%s", code, result, stderr)
@@ -85,7 +84,7 @@ func TestAnotherProviderTakesTheRunOver(t *testing.T) {
 	dir := t.TempDir()
 	agent, models := write(t, dir, "agent.yaml", mixed), write(t, dir, "models.yaml", "models: [{ref: openai:tiny, window: 100}]")
 	env := environment("OPENAI_BASE_URL="+first.BaseURL(), "ANTHROPIC_BASE_URL="+second.MessagesURL(), "HARNESS_CATALOGUE="+models)
-	code, stdout, stderr := start(t, env, "run", "--data", t.TempDir(), "--workspace", t.TempDir(), "--agent", agent, "--output", "jsonl", "do it").wait()
+	code, stdout, stderr := newHome(t).start(env, "run", "--workspace", t.TempDir(), "--agent", agent, "--output", "jsonl", "do it").wait()
 	if code != 0 || !strings.Contains(stdout, `"summary":"taken over"`) {
 		t.Fatalf("exit %d\n%s\n%s", code, stdout, stderr)
 	}
@@ -124,14 +123,11 @@ func TestATakenOverTurnAsksOnWhereItWas(t *testing.T) {
 		modeltest.Reply{Calls: []modeltest.Call{call("toolu_fin", "work_complete", `{"summary":"taken over"}`)}})
 	agent := write(t, t.TempDir(), "agent.yaml", strings.Replace(mixed, "openai:tiny, ", "", 1))
 	env := environment("OPENAI_BASE_URL="+first.BaseURL(), "ANTHROPIC_BASE_URL="+second.MessagesURL())
-	data := t.TempDir()
-	p := start(t, env, "run", "--data", data, "--run-id", "r1", "--workspace", t.TempDir(), "--agent", agent, "--output", "jsonl", "do it")
+	home := newHome(t)
+	p := home.start(env, "run", "--run-id", "r1", "--workspace", t.TempDir(), "--agent", agent, "--output", "jsonl", "do it")
 	<-second.Arrived()
-	if err := p.cmd.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	p.wait()
-	code, stdout, stderr := start(t, env, "resume", "--data", data, "--output", "json", "r1").wait()
+	home.crash(p)
+	code, stdout, stderr := home.start(env, "resume", "--output", "json", "r1").wait()
 	if result := object(t, stdout); code != 0 || result["summary"] != "taken over" || result["turn_count"] != 1.0 {
 		t.Errorf("exit %d, %v\n%s", code, result, stderr)
 	}

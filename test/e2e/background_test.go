@@ -23,7 +23,7 @@ func TestBackgroundCommandNextToItsTests(t *testing.T) {
   - {calls: [{name: command_output, arguments: {id: bg1, offset: 6, wait_seconds: 60}}]}
   - {calls: [{name: work_complete, arguments: {summary: tested}}]}
 `, marker))
-	code, stdout, stderr := finish(t, "run", "--data", t.TempDir(), "--workspace", dir, "--model", "script:"+script,
+	code, stdout, stderr := newHome(t).finish("run", "--workspace", dir, "--model", "script:"+script,
 		"--allow", "run_command", "--output", "jsonl", "test it")
 	if left := alive(t, marker); len(left) > 0 {
 		t.Errorf("left over:\n%s", strings.Join(left, "\n"))
@@ -44,13 +44,13 @@ func TestBackgroundCommandNextToItsTests(t *testing.T) {
 func TestCtrlCKillsBackgroundCommands(t *testing.T) {
 	t.Parallel()
 	marker, other := fmt.Sprintf("97%d.2", os.Getpid()), fmt.Sprintf("97%d.3", os.Getpid())
-	dir, data := t.TempDir(), t.TempDir()
+	dir, home := t.TempDir(), newHome(t)
 	script := write(t, t.TempDir(), "script.yaml", fmt.Sprintf(`turns:
   - {calls: [{name: run_command, arguments: {command: "trap '' TERM INT HUP; (setsid sleep %[1]s &); sleep %[1]s", background: true}}]}
   - {calls: [{name: run_command, arguments: {command: "sleep %[2]s"}}]}
   - {calls: [{name: work_complete, arguments: {summary: over}}]}
 `, marker, other))
-	p := start(t, environment(), "run", "--data", data, "--run-id", "r1", "--workspace", dir, "--model", "script:"+script,
+	p := home.start(environment(), "run", "--run-id", "r1", "--workspace", dir, "--model", "script:"+script,
 		"--allow", "run_command", "--output", "jsonl", "be interrupted")
 	eventually(t, "the second command, next to the first", func() bool { return len(alive(t, other)) > 0 && len(alive(t, marker)) >= 2 })
 	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
@@ -60,7 +60,7 @@ func TestCtrlCKillsBackgroundCommands(t *testing.T) {
 	if left := append(alive(t, marker), alive(t, other)...); code != 4 || len(left) > 0 {
 		t.Errorf("exit %d, left over:\n%s", code, strings.Join(left, "\n"))
 	}
-	code, stdout, _ := finish(t, "resume", "--data", data, "--output", "json", "r1")
+	code, stdout, _ := home.finish("resume", "--output", "json", "r1")
 	if result := object(t, stdout); code != 0 || result["status"] != "DONE" {
 		t.Errorf("resume: exit %d, %v", code, result)
 	}

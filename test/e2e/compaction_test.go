@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -104,7 +103,7 @@ type voyage struct {
 	*reader
 	server *modeltest.Server
 	env    []string
-	data   string
+	home   *home
 	args   []string // of harness run
 }
 
@@ -124,8 +123,8 @@ func newVoyage(t *testing.T, r *reader, context string) *voyage {
 	}
 	models := write(t, dir, "models.yaml", fmt.Sprintf("models: [{ref: openai:gpt-4o, window: %d}]", smallWindow))
 	agent := write(t, dir, "agent.yaml", "model: openai:gpt-4o\ncontext: "+context+"\n")
-	v := &voyage{reader: r, server: server, data: filepath.Join(dir, "data"), env: environment("OPENAI_BASE_URL="+server.BaseURL(), "HARNESS_CATALOGUE="+models)}
-	v.args = []string{"run", "--data", v.data, "--run-id", "r", "--workspace", workspace, "--agent", agent}
+	v := &voyage{reader: r, server: server, home: newHome(t), env: environment("OPENAI_BASE_URL="+server.BaseURL(), "HARNESS_CATALOGUE="+models)}
+	v.args = []string{"run", "--run-id", "r", "--workspace", workspace, "--agent", agent}
 	return v
 }
 
@@ -133,7 +132,7 @@ func newVoyage(t *testing.T, r *reader, context string) *voyage {
 // fits the window and is valid.
 func (v *voyage) sail(t *testing.T, output string) string {
 	t.Helper()
-	code, stdout, stderr := start(t, v.env, append(v.args, "--output", output, "Find the key of the vault.")...).wait()
+	code, stdout, stderr := v.home.start(v.env, append(v.args, "--output", output, "Find the key of the vault.")...).wait()
 	if code != 0 {
 		t.Fatalf("exit %d\n%s", code, stderr)
 	}
@@ -201,7 +200,7 @@ func TestARunLongerThanItsWindow(t *testing.T) {
 	}
 
 	responses := lines(t, stdout, "model.response")
-	code, shown, stderr := start(t, v.env, "show", "r", "--data", v.data, "--context", "--version", fmt.Sprint(responses[len(responses)-1].Version), "--output", "json").wait()
+	code, shown, stderr := v.home.start(v.env, "show", "r", "--context", "--version", fmt.Sprint(responses[len(responses)-1].Version), "--output", "json").wait()
 	if code != 0 {
 		t.Fatalf("show: exit %d\n%s", code, stderr)
 	}
@@ -215,7 +214,7 @@ func TestARunLongerThanItsWindow(t *testing.T) {
 	if context["digest_matches"] != true || context["max_input_tokens"] != float64(smallWindow) || !actions["SUMMARIZE"] {
 		t.Errorf("the context shows %v, and matches: %v", actions, context["digest_matches"])
 	}
-	code, shown, _ = start(t, v.env, "show", "r", "--data", v.data, "--context").wait()
+	code, shown, _ = v.home.start(v.env, "show", "r", "--context").wait()
 	if code != 0 || !strings.Contains(shown, "summary of m") || !strings.Contains(shown, "read_artifact") {
 		t.Errorf("show: exit %d\n%s", code, shown)
 	}

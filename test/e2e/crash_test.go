@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -37,16 +36,13 @@ func TestKilledRunsAreResumed(t *testing.T) {
 		t.Run(fmt.Sprintf("%s-%v", m.kind, m.turn), func(t *testing.T) {
 			t.Parallel()
 			workspace, script := appending(t, turns)
-			data := t.TempDir()
-			p := start(t, environment(), "run", "--data", data, "--run-id", "r1", "--workspace", workspace, "--model", "script:"+script,
+			home := newHome(t)
+			p := home.start(environment(), "run", "--run-id", "r1", "--workspace", workspace, "--model", "script:"+script,
 				"--allow", "run_command", "--output", "jsonl", "append")
 			p.until(func(e map[string]any) bool { return e["type"] == m.kind && e["turn_number"] == m.turn })
-			if err := p.cmd.Process.Signal(syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-			p.wait()
+			home.crash(p)
 
-			code, stdout, _ := finish(t, "resume", "--data", data, "--output", "json", "r1")
+			code, stdout, _ := home.finish("resume", "--output", "json", "r1")
 			if code != 0 {
 				t.Fatalf("resume: exit %d", code)
 			}
@@ -72,9 +68,9 @@ func TestKilledRunsAreResumed(t *testing.T) {
 					missing = append(missing, i)
 				}
 			}
-			_, history, _ := finish(t, "watch", "--data", data, "--output", "jsonl", "r1")
+			_, history, _ := home.finish("watch", "--output", "jsonl", "r1")
 			if repairs := strings.Count(history, `"type":"repair"`); len(missing) > 1 || len(missing) > repairs {
-				t.Errorf("calls %v did not run, %d were repaired:\n%s", missing, repairs, content)
+				t.Errorf("calls %v did not run, %d were repaired:\n%s\n%s", missing, repairs, content, history)
 			}
 		})
 	}

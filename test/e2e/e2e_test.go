@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -103,6 +104,9 @@ func startProgram(t *testing.T, path string, env []string, args ...string) *proc
 func startWith(t *testing.T, path string, env []string, stdin io.Reader, args ...string) *process {
 	t.Helper()
 	program.Rely(t)
+	if modeOf(t) == background && slices.Contains(args, "--data") {
+		t.Fatal("--data: a test uses newHome, or is one of modes")
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	p := &process{t: t, cmd: exec.CommandContext(ctx, path, args...), events: make(chan map[string]any, 100_000), done: make(chan struct{})}
 	p.cmd.Env, p.cmd.Stdin = env, stdin

@@ -38,15 +38,15 @@ func TestAgentsDoNotChooseWhatGitRuns(t *testing.T) {
 		calls(call("allowed", "write_file", `{"path":".git/config","content":"[core]\n\trepositoryformatversion = 0\n\tbare = false\n\teditor = vi\n"}`)),
 		complete)
 	env := environment("OPENAI_BASE_URL=" + server.BaseURL())
-	data := filepath.Join(dir, "data")
-	code, stdout, _ := start(t, env, "run", "--data", data, "--run-id", "r1", "--workspace", workspace, "--model", "openai:m", "--agent", agent, "--output", "json", "go").wait()
+	home := newHome(t)
+	code, stdout, _ := home.start(env, "run", "--run-id", "r1", "--workspace", workspace, "--model", "openai:m", "--agent", agent, "--output", "json", "go").wait()
 	if result := object(t, stdout); code != 4 || result["status"] != "PARKED" || result["reason"].(map[string]any)["kind"] != "approval" {
 		t.Fatalf("exit %d, %v", code, result)
 	}
-	if code, _, stderr := start(t, env, "approve", "--data", data, "r1", "allowed").wait(); code != 0 {
+	if code, _, stderr := home.start(env, "approve", "r1", "allowed").wait(); code != 0 {
 		t.Fatalf("approve: exit %d\n%s", code, stderr)
 	}
-	code, stdout, _ = start(t, env, "resume", "--data", data, "--output", "json", "r1").wait()
+	code, stdout, _ = home.goOn(env, "r1")
 	if result := object(t, stdout); code != 0 || result["status"] != "DONE" {
 		t.Errorf("resume: exit %d, %v", code, result)
 	}

@@ -72,11 +72,13 @@ func TestCtrlCKillsTheWholeTree(t *testing.T) {
   - {calls: [{name: run_command, arguments: {command: "sh %s"}}]}
   - {calls: [{name: work_complete, arguments: {summary: over}}]}
 `, command))
-			data := t.TempDir()
-			p := start(t, environment(), "run", "--data", data, "--run-id", "r1", "--workspace", dir, "--model", "script:"+script,
+			home := newHome(t)
+			p := home.start(environment(), "run", "--run-id", "r1", "--workspace", dir, "--model", "script:"+script,
 				"--allow", "run_command", "--output", "jsonl", "be stubborn")
 			eventually(t, "the whole tree of the command", func() bool { return len(alive(t, marker)) >= 6 })
-			if err := p.cmd.Process.Signal(how.signal); err != nil {
+			if how.signal == syscall.SIGKILL {
+				home.crash(p)
+			} else if err := p.cmd.Process.Signal(how.signal); err != nil {
 				t.Fatal(err)
 			}
 			code, _, stderr := p.wait()
@@ -91,7 +93,7 @@ func TestCtrlCKillsTheWholeTree(t *testing.T) {
 			} else if !strings.Contains(stderr, "harness resume") {
 				t.Errorf("stderr has no command to resume:\n%s", stderr)
 			}
-			code, stdout, _ := finish(t, "resume", "--data", data, "--output", "json", "r1")
+			code, stdout, _ := home.finish("resume", "--output", "json", "r1")
 			if result := object(t, stdout); code != 0 || result["status"] != "DONE" {
 				t.Errorf("resume: exit %d, %v", code, result)
 			}

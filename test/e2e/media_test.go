@@ -86,8 +86,8 @@ func checkMedia(t *testing.T, wires map[string][]string) {
 			v := newViewer(t, calls(call("a", "read_file", `{"path":"report.pdf"}`)), complete)
 			workspace := t.TempDir()
 			write(t, workspace, "report.pdf", string(document))
-			args := append([]string{"run", "--data", t.TempDir(), "--workspace", workspace, "--output", "json", "--attach", attached, "--model"}, args...)
-			code, stdout, _ := start(t, v.environment(), append(args, "What is this?")...).wait()
+			args := append([]string{"run", "--workspace", workspace, "--output", "json", "--attach", attached, "--model"}, args...)
+			code, stdout, _ := newHome(t).start(v.environment(), append(args, "What is this?")...).wait()
 			v.check(t)
 			if code != 0 || object(t, stdout)["accepted"] != true || len(v.seen) != 2 {
 				t.Fatalf("exit %d after %d requests: %s", code, len(v.seen), stdout)
@@ -116,7 +116,7 @@ func checkMedia(t *testing.T, wires map[string][]string) {
 		v := newViewer(t, calls(call("a", "read_file", `{"path":"report.pdf"}`)), complete)
 		workspace := t.TempDir()
 		write(t, workspace, "report.pdf", string(document))
-		code, stdout, _ := start(t, v.environment(), "run", "--data", t.TempDir(), "--workspace", workspace, "--output", "json",
+		code, stdout, _ := newHome(t).start(v.environment(), "run", "--workspace", workspace, "--output", "json",
 			"--attach", attached, "--model", "openai:gpt-3.5-turbo", "What is this?").wait()
 		v.check(t)
 		if code != 0 || object(t, stdout)["accepted"] != true || len(v.seen) != 2 || len(v.seen[1]) > 0 {
@@ -150,7 +150,7 @@ func TestSystemScreenshotsStayBelowTheLimit(t *testing.T) {
 		replies[i/group].Calls = append(replies[i/group].Calls, look)
 	}
 	v := newViewer(t, append(replies, complete)...)
-	code, stdout, _ := start(t, v.environment(), "run", "--data", t.TempDir(), "--workspace", workspace, "--output", "json",
+	code, stdout, _ := newHome(t).start(v.environment(), "run", "--workspace", workspace, "--output", "json",
 		"--model", "openai:gpt-5", "Look at all of them.").wait()
 	v.check(t)
 	if code != 0 || object(t, stdout)["accepted"] != true || len(v.seen) != screenshots/group+1 {

@@ -14,16 +14,16 @@ func TestModelIsRepaired(t *testing.T) {
 	t.Parallel()
 	server := modeltest.NewServerFunc(t, func(*modeltest.Request) modeltest.Reply { return complete })
 	server.Models, server.OnlyListed = []string{"gpt-4o", "good"}, true
-	env, data, workspace := environment("OPENAI_BASE_URL="+server.BaseURL()), t.TempDir(), t.TempDir()
+	env, home, workspace := environment("OPENAI_BASE_URL="+server.BaseURL()), newHome(t), t.TempDir()
 	run := func(args ...string) (int, string, string) {
-		return start(t, env, append(args, "--data", data)...).wait()
+		return home.start(env, args...).wait()
 	}
 
 	code, _, stderr := run("run", "--workspace", workspace, "--run-id", "r1", "--model", "openai:wrong", "do it")
 	if n := strings.Count(stderr, "does not exist"); code != 2 || n != 1 {
 		t.Errorf("a wrong model: exit %d, its error %d times:\n%s", code, n, stderr)
 	}
-	if !strings.Contains(stderr, "harness resume r1 --data "+data+" --model PROVIDER:NAME") {
+	if !strings.Contains(stderr, "harness resume r1 --model PROVIDER:NAME") {
 		t.Errorf("the way to repair it is missing:\n%s", stderr)
 	}
 	if code, _, stderr := run("resume", "r1"); code != 1 || !strings.Contains(stderr, "has ended (FAILED)") {
@@ -72,7 +72,7 @@ func TestModelIsChosen(t *testing.T) {
 	} {
 		server := modeltest.NewServerFunc(t, func(*modeltest.Request) modeltest.Reply { return complete })
 		server.Models = c.listed
-		code, _, stderr := start(t, environment("OPENAI_BASE_URL="+server.BaseURL()), "run", "--data", t.TempDir(), "--workspace", t.TempDir(), "do it").wait()
+		code, _, stderr := newHome(t).start(environment("OPENAI_BASE_URL="+server.BaseURL()), "run", "--workspace", t.TempDir(), "do it").wait()
 		if c.want == "" {
 			if code != 1 || !strings.Contains(stderr, "--model: no model was named, and openai lists 2: one, two; name one") || len(server.Requests()) > 0 {
 				t.Errorf("%v: exit %d\n%s", c.listed, code, stderr)

@@ -16,8 +16,8 @@ func against(t *testing.T, args []string, replies ...modeltest.Reply) (code int,
 	server := modeltest.NewServer(t, replies...)
 	workspace = t.TempDir()
 	env := environment("OPENAI_BASE_URL="+server.BaseURL(), "OPENAI_API_KEY=sk-not-to-be-seen")
-	args = append([]string{"run", "--data", t.TempDir(), "--workspace", workspace, "--model", "openai:test-model", "--output", "json"}, args...)
-	code, stdout, stderr := start(t, env, append(args, "do it")...).wait()
+	args = append([]string{"run", "--workspace", workspace, "--model", "openai:test-model", "--output", "json"}, args...)
+	code, stdout, stderr := newHome(t).start(env, append(args, "do it")...).wait()
 	if strings.Contains(stdout+stderr, "sk-not-to-be-seen") {
 		t.Error("the key is in the output")
 	}
@@ -128,12 +128,12 @@ func TestApprovalParks(t *testing.T) {
 		calls(call("ask-me", "run_command", `{"command":"echo ran > out"}`)),
 		complete)
 	env := environment("OPENAI_BASE_URL=" + server.BaseURL())
-	workspace, data := t.TempDir(), t.TempDir()
-	agent := filepath.Join(data, "agent.yaml") // commands with network ask at every level of confinement
+	workspace, home := t.TempDir(), newHome(t)
+	agent := filepath.Join(t.TempDir(), "agent.yaml") // commands with network ask at every level of confinement
 	if err := os.WriteFile(agent, []byte("sandbox: {network: all}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, stdout, stderr := start(t, env, "run", "--data", data, "--run-id", "r1", "--workspace", workspace, "--model", "openai:m", "--agent", agent, "--output", "json", "go").wait()
+	code, stdout, stderr := home.start(env, "run", "--run-id", "r1", "--workspace", workspace, "--model", "openai:m", "--agent", agent, "--output", "json", "go").wait()
 	result := object(t, stdout)
 	if code != 4 || result["status"] != "PARKED" || result["reason"].(map[string]any)["kind"] != "approval" || !strings.Contains(stderr, "harness approve") {
 		t.Fatalf("exit %d, %v\n%s", code, result, stderr)
@@ -141,13 +141,13 @@ func TestApprovalParks(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(workspace, "out")); err == nil {
 		t.Fatal("the command ran without an approval")
 	}
-	if code, _, stderr := start(t, env, "approve", "--data", data, "r1", "ask-me").wait(); code != 0 {
+	if code, _, stderr := home.start(env, "approve", "r1", "ask-me").wait(); code != 0 {
 		t.Fatalf("approve: exit %d\n%s", code, stderr)
 	}
-	if code, _, stderr := start(t, env, "approve", "--data", data, "r1", "unknown").wait(); code != 1 || !strings.Contains(stderr, "unknown") {
+	if code, _, stderr := home.start(env, "approve", "r1", "unknown").wait(); code != 1 || !strings.Contains(stderr, "unknown") {
 		t.Errorf("approve of an unknown call: exit %d\n%s", code, stderr)
 	}
-	code, stdout, _ = start(t, env, "resume", "--data", data, "--output", "json", "r1").wait()
+	code, stdout, _ = home.goOn(env, "r1")
 	if result := object(t, stdout); code != 0 || result["status"] != "DONE" || result["turn_count"] != 2.0 {
 		t.Errorf("resume: exit %d, %v", code, result)
 	}

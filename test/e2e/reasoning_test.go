@@ -50,8 +50,8 @@ func TestFlagshipsReason(t *testing.T) {
 			t.Parallel()
 			s := modeltest.NewServer(t, reasoned()...)
 			s.Temper = c.temper
-			args := append([]string{"run", "--data", t.TempDir(), "--workspace", t.TempDir(), "--model", c.model, "--output", "json"}, c.args...)
-			code, stdout, stderr := start(t, environment(c.env(s)), append(args, "do it")...).wait()
+			args := append([]string{"run", "--workspace", t.TempDir(), "--model", c.model, "--output", "json"}, c.args...)
+			code, stdout, stderr := newHome(t).start(environment(c.env(s)), append(args, "do it")...).wait()
 			if code != 0 {
 				t.Fatalf("exit %d: %s%s", code, stdout, stderr)
 			}
@@ -91,8 +91,8 @@ func TestAServerThatSpeaksChatAloneWorksOn(t *testing.T) {
 		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(front.Close)
-	args := []string{"run", "--data", t.TempDir(), "--workspace", t.TempDir(), "--model", "openai:gpt-5.5", "--output", "jsonl", "do it"}
-	code, stdout, stderr := start(t, environment("OPENAI_BASE_URL="+front.URL+"/v1"), args...).wait()
+	args := []string{"run", "--workspace", t.TempDir(), "--model", "openai:gpt-5.5", "--output", "jsonl", "do it"}
+	code, stdout, stderr := newHome(t).start(environment("OPENAI_BASE_URL="+front.URL+"/v1"), args...).wait()
 	if code != 0 || refusals != 1 || len(s.Requests()) != 3 {
 		t.Fatalf("exit %d, %d refusals, %d requests: %s", code, refusals, len(s.Requests()), stderr)
 	}

@@ -88,21 +88,21 @@ func TestSessionContinues(t *testing.T) {
   - {calls: [{name: work_complete, arguments: {summary: first}}]}
   - {when: {last_contains: "and now the second"}, calls: [{name: work_complete, arguments: {summary: second}}]}
 `)
-	data := t.TempDir()
-	if code, _, _ := finish(t, "run", "--data", data, "--run-id", "r1", "--workspace", t.TempDir(), "--model", "script:"+script, "--max-turns", "1", "one"); code != 5 {
+	home := newHome(t)
+	if code, _, _ := home.finish("run", "--run-id", "r1", "--workspace", t.TempDir(), "--model", "script:"+script, "--max-turns", "1", "one"); code != 5 {
 		t.Errorf("at max_turns: exit %d, want 5", code)
 	}
-	code, stdout, _ := finish(t, "run", "--data", data, "--continue", "r1", "--output", "jsonl", "and now the second")
+	code, stdout, _ := home.finish("run", "--continue", "r1", "--output", "jsonl", "and now the second")
 	if code != 5 || !strings.Contains(stdout, `"summary":"second"`) {
 		t.Errorf("exit %d\n%s", code, stdout)
 	}
 	for kind, want := range map[string]int{"session.start": 2, "session.complete": 2} {
-		_, all, _ := finish(t, "watch", "--data", data, "--output", "jsonl", "r1")
+		_, all, _ := home.finish("watch", "--output", "jsonl", "r1")
 		if got := strings.Count(all, `"type":"`+kind+`"`); got != want {
 			t.Errorf("%s is there %d times, want %d", kind, got, want)
 		}
 	}
-	if code, _, stderr := finish(t, "resume", "--data", data, "r1"); code != 1 || !strings.Contains(stderr, "harness send") {
+	if code, _, stderr := home.finish("resume", "r1"); code != 1 || !strings.Contains(stderr, "harness send") {
 		t.Errorf("resume of a finished run: exit %d\n%s", code, stderr)
 	}
 }
@@ -112,7 +112,7 @@ func TestSessionContinues(t *testing.T) {
 func TestSilentAgent(t *testing.T) {
 	t.Parallel()
 	script := write(t, t.TempDir(), "script.yaml", "turns:\n"+strings.Repeat("  - {text: I am done.}\n", 10))
-	code, stdout, _ := finish(t, "run", "--data", t.TempDir(), "--workspace", t.TempDir(), "--model", "script:"+script, "--output", "json", "be silent")
+	code, stdout, _ := newHome(t).finish("run", "--workspace", t.TempDir(), "--model", "script:"+script, "--output", "json", "be silent")
 	result := object(t, stdout)
 	if code != 5 || result["status"] != "DONE" || result["turn_count"] != 6.0 || result["accepted"] != false {
 		t.Errorf("exit %d, %v", code, result)

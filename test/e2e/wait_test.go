@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -18,25 +17,22 @@ func TestKilledRunsWaitOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			workspace, data := t.TempDir(), t.TempDir()
+			workspace, home := t.TempDir(), newHome(t)
 			script := write(t, t.TempDir(), "script.yaml", `turns:
   - {calls: [{name: run_command, arguments: {command: 'echo effect >> log'}}, {name: wait, arguments: {command: '`+check+`', deadline: 600}}]}
   - {when: {last_contains: "The command succeeded"}, calls: [{name: work_complete, arguments: {summary: waited}}]}
 `)
-			p := start(t, environment(), "run", "--data", data, "--run-id", "r1", "--workspace", workspace, "--model", "script:"+script,
+			p := home.start(environment(), "run", "--run-id", "r1", "--workspace", workspace, "--model", "script:"+script,
 				"--allow", "run_command", "--output", "jsonl", "wait")
 			p.until(func(e map[string]any) bool { return e["type"] == "step.end" })
 			if name == "checking" {
 				eventually(t, "a check", func() bool { _, err := os.Stat(filepath.Join(workspace, "checks")); return err == nil })
 			}
-			if err := p.cmd.Process.Signal(syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-			p.wait()
+			home.crash(p)
 			if err := os.WriteFile(filepath.Join(workspace, "go"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			code, stdout, stderr := finish(t, "resume", "--data", data, "--output", "jsonl", "r1")
+			code, stdout, stderr := home.finish("resume", "--output", "jsonl", "r1")
 			if code != 0 || !strings.Contains(stdout, `"summary":"waited"`) {
 				t.Fatalf("resume: exit %d\n%s\n%s", code, stdout, stderr)
 			}

@@ -25,7 +25,7 @@ func TestARunWaitsForAnAddress(t *testing.T) {
   - {when: {last_contains: "answered with the status 200"}, calls: [{name: work_complete, arguments: {summary: waited}}]}
 `)
 	agent := write(t, dir, "agent.yaml", "web: {fetch: true, allow: ['"+strings.TrimPrefix(web.URL, "http://")+"']}\n")
-	code, stdout, stderr := finish(t, "run", "--data", t.TempDir(), "--workspace", t.TempDir(), "--agent", agent, "--model", "script:"+script, "--output", "jsonl", "wait")
+	code, stdout, stderr := newHome(t).finish("run", "--workspace", t.TempDir(), "--agent", agent, "--model", "script:"+script, "--output", "jsonl", "wait")
 	if code != 0 || !strings.Contains(stdout, `"summary":"waited"`) {
 		t.Fatalf("exit %d\n%s\n%s", code, stdout, stderr)
 	}
