@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// maxPeriods bounds the periods of a workspace that are known; the oldest go first.
+	// maxPeriods bounds the periods of a workspace that are known one by one. The oldest become one period, which is
+	// behind them in the file.
 	maxPeriods = 4096
 	// periodSize is the size of a period in its file: its start and its end, in nanoseconds since 1970. An end of 0 is
 	// that of a period that lasts, or of a host that has died.
@@ -52,8 +53,24 @@ func (p *Periods) Start(now time.Time) error {
 	}
 	if p.at < 0 || now.UnixNano()-p.end > int64(between) {
 		p.at, p.start = (p.at+1)%maxPeriods, now.Add(-coarse).UnixNano()
+		if err := p.merge(); err != nil {
+			return err
+		}
 	}
 	return p.write(0)
+}
+
+// merge adds the oldest period, whose place is taken, to the one of those before it.
+func (p *Periods) merge() error {
+	var oldest, before [periodSize]byte
+	if n, _ := p.file.ReadAt(oldest[:], int64(p.at)*periodSize); n < periodSize {
+		return nil
+	}
+	if n, _ := p.file.ReadAt(before[:], maxPeriods*periodSize); n == periodSize {
+		copy(oldest[:8], before[:8])
+	}
+	_, err := p.file.WriteAt(oldest[:], maxPeriods*periodSize)
+	return err
 }
 
 // End ends the period.
