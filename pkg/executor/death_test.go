@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -137,7 +140,7 @@ func TestEndsThatAreNoDeaths(t *testing.T) {
 				}}, e, n+1)
 				stop()
 				if c.lives {
-					stop, err := b.open().Testify("turn", l.had)
+					stop, err := b.open().Testify("turn", l)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -272,7 +275,7 @@ func TestSuspectsBeginOneByOne(t *testing.T) {
 	waits.suspects = l.suspects
 	stopped, stop := context.WithCancel(t.Context())
 	go func() { ended <- second.takeIn(stopped, waits, other, 3) }()
-	for !waits.had(second.run, other.Sequence, 3) {
+	for !waits.Had(second.run, other.Sequence, 3) {
 		runtime.Gosched()
 	}
 	second.wantTaken(1) // it waits: nothing of its third delivery is stored
@@ -299,8 +302,8 @@ func TestPast(t *testing.T) {
 		"a second one":                           {past{}, 2, true},
 		"its end was recorded":                   {past{ended: 1}, 2, false},
 		"the end of an earlier one was recorded": {past{ended: 1}, 3, true},
-		"suspected, it had begun":                {past{deaths: 2, begun: 3}, 4, true},
-		"suspected, it had not begun":            {past{deaths: 2, begun: 3}, 5, false},
+		"suspected, it had begun":                {past{died: times(2), begun: 3}, 4, true},
+		"suspected, it had not begun":            {past{died: times(2), begun: 3}, 5, false},
 	} {
 		if got := c.past.unexplained(c.delivery); got != c.want {
 			t.Errorf("%s: %t", name, got)
@@ -315,11 +318,11 @@ func TestLimit(t *testing.T) {
 		died bool
 		want uint32
 	}{
-		"not suspected":           {past{deaths: 1}, true, math.MaxUint32},
-		"suspected lately":        {past{deaths: 2}, true, math.MaxUint32},
-		"a death in a batch":      {past{deaths: 2, company: 7}, true, 3},
-		"a death alone":           {past{deaths: 2, company: 1}, true, 1},
-		"its worker did not die":  {past{deaths: 2, company: 7}, false, 7},
+		"not suspected":           {past{died: times(1)}, true, math.MaxUint32},
+		"suspected lately":        {past{died: times(2)}, true, math.MaxUint32},
+		"a death in a batch":      {past{died: times(2), company: 7}, true, 3},
+		"a death alone":           {past{died: times(2), company: 1}, true, 1},
+		"its worker did not die":  {past{died: times(2), company: 7}, false, 7},
 		"something was completed": {past{company: 7}, true, math.MaxUint32},
 	} {
 		if got := c.past.limit(c.died); got != c.want {
@@ -328,15 +331,76 @@ func TestLimit(t *testing.T) {
 	}
 }
 
+// times returns n times.
+func times(n int) []time.Time { return slices.Repeat([]time.Time{noon}, n) }
+
 // TestMemoryIsBounded: the oldest deliveries are forgotten.
 func TestMemoryIsBounded(t *testing.T) {
-	var m memory
+	var m memory[int]
 	at := func(n int) deliveryKey { return deliveryKey{place{sequence: uint64(n)}, 1} }
 	for n := range maxHad + 10 {
-		m.add(at(n))
-		m.add(at(n))
+		m.add(at(n), n)
+		m.add(at(n), n+1)
 	}
-	if len(m.known) != maxHad || m.known[at(9)] || !m.known[at(10)] || !m.known[at(maxHad+9)] {
+	_, old := m.known[at(9)]
+	if len(m.known) != maxHad || old || m.known[at(10)] != 11 || m.known[at(maxHad+9)] != maxHad+10 {
 		t.Errorf("%d deliveries are known", len(m.known))
+	}
+}
+
+// TestResolve checks which deaths count.
+func TestResolve(t *testing.T) {
+	for name, c := range map[string]struct {
+		past   past
+		e      evidence
+		deaths int
+		limit  uint32
+	}{
+		"no word":                        {past{died: times(1)}, evidence{}, 2, math.MaxUint32},
+		"it lives":                       {past{died: times(1)}, evidence{alive: true}, 1, math.MaxUint32},
+		"it waited":                      {past{died: times(2), company: 1}, evidence{waited: true}, 2, 1},
+		"a host has its call":            {past{died: times(2), company: 1}, evidence{atWork: true}, 2, 1},
+		"alone":                          {past{died: times(2), company: 1}, evidence{}, 3, 1},
+		"in a batch":                     {past{died: times(2), company: 8}, evidence{}, 2, 4},
+		"in a batch in which it waited":  {past{died: times(2), company: 8}, evidence{waited: true}, 2, 8},
+		"the first one":                  {past{}, evidence{}, 1, math.MaxUint32},
+		"the first one, while it waited": {past{}, evidence{waited: true}, 0, math.MaxUint32},
+	} {
+		b := c.past.resolve(c.e, noon)
+		if len(b.died) != c.deaths || b.limit != c.limit || b.bereaved != (c.e == evidence{}) {
+			t.Errorf("%s: %+v", name, b)
+		}
+	}
+}
+
+// TestOldDeathsAreForgotten: a death counts for an hour, also one that an earlier version has
+// recorded.
+func TestOldDeathsAreForgotten(t *testing.T) {
+	taken := func(at time.Time, deaths uint32, died ...time.Time) runlog.Entry {
+		j := &harnessv1.StepTaken{Delivery: 2, Deaths: deaths}
+		for _, d := range died {
+			j.Died = append(j.Died, timestamppb.New(d))
+		}
+		return runlog.Entry{Record: &harnessv1.Record{CommitTime: timestamppb.New(at), Body: &harnessv1.Record_Journal{Journal: &harnessv1.Journal{
+			Entry: &harnessv1.Journal_StepTaken{StepTaken: j},
+		}}}}
+	}
+	at := noon.Add
+	for name, c := range map[string]struct {
+		entry runlog.Entry
+		now   time.Time
+		want  int
+	}{
+		"within the hour":                   {taken(at(time.Minute), 2, noon, at(time.Minute)), at(time.Hour), 2},
+		"one is older":                      {taken(at(time.Minute), 2, noon, at(time.Minute)), at(time.Hour + time.Second), 1},
+		"both are":                          {taken(at(time.Minute), 2, noon, at(time.Minute)), at(2 * time.Hour), 0},
+		"of an earlier version":             {taken(noon, 2), at(time.Hour), 2},
+		"of an earlier version, older":      {taken(noon, 2), at(time.Hour + time.Second), 0},
+		"a clock that has come back":        {taken(at(time.Minute), 2, noon, at(time.Minute)), at(-time.Hour), 2},
+		"a number that no worker can store": {taken(noon, math.MaxUint32), noon, maxDeaths},
+	} {
+		if got := pastOf([]runlog.Entry{c.entry}, c.now).deaths(); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
 	}
 }

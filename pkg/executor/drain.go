@@ -48,6 +48,7 @@ type stepKey struct{}
 type runningStep struct {
 	stopping func() bool
 	cancel   context.CancelCauseFunc
+	task     *Task // nil in tests
 }
 
 // PutBack ends the step that ctx belongs to, if its worker takes no more steps and only

@@ -13,10 +13,12 @@
 //     newest record is still its own.
 //   - An error or a panic of an executor is stored as a record. After MaxFailures of
 //     them at one step the run fails as poison.
-//   - A step that was in work when maxDeaths workers died, and that completed nothing in
-//     between, fails its run as poison too. A worker that takes a step over asks whether
-//     the one before lives (runlog.Witness), and counts its death in the journal. A worker
-//     that puts a step back, that stops in order or that lost the bus has not died.
+//   - A step that was in work when maxDeaths workers died within an hour, and that completed
+//     nothing in between, parks its run as poison, and fails it in the end. A worker that
+//     takes a step over asks whether the one before lives (runlog.Witness), and counts its
+//     death in the journal, unless its last word was that it waits, or a host confirms that
+//     what it has started is at work. A worker that puts a step back, that stops in order or
+//     that lost the bus has not died.
 //   - A record of a newer schema is left to a newer worker.
 //   - A step that waits (Pure) has no slot of the worker, but heartbeats as any other. A
 //     worker that stops puts it back immediately. Nothing is stored about a wait: the
@@ -107,7 +109,8 @@ type Config struct {
 	Now func() time.Time
 	// Tracer starts the spans of runs that are traced; nil starts none.
 	Tracer trace.Tracer
-	// Witness tells workers that live from those that died. Nil: deaths are not counted.
+	// Witness tells workers that live from those that died. Nil: deaths are not counted, and no
+	// words are published.
 	Witness runlog.Witness
 	// Metrics counts the results of steps; nil counts nothing.
 	Metrics *telemetry.Metrics

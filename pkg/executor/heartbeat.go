@@ -9,7 +9,7 @@ import (
 )
 
 // heartbeat postpones the redelivery every third of AckWait, each time only after a
-// validated read has shown that the task still owns the step.
+// validated read has shown that the task still owns the step, and publishes then whether the task waits.
 func (l *loop) heartbeat(ctx context.Context, cancel context.CancelCauseFunc, d runlog.Delivery, task *Task) (stop func()) {
 	beat := func() time.Duration { return runlog.Lapse(l.cfg.Log.AckWait()) } // the setting can change
 	done := make(chan struct{})
@@ -46,11 +46,13 @@ func (l *loop) heartbeat(ctx context.Context, cancel context.CancelCauseFunc, d 
 				next = every / 10
 			case same:
 				_ = d.InProgress()
+				task.beat()
 			case !task.owns(view):
 				cancel(errLost)
 				return
 			default:
 				_ = d.InProgress()
+				task.beat()
 				seen = max(view.Newest.Sequence, view.InboxSequence)
 				task.sawInbox(view.InboxSequence)
 				if f := task.heartbeatFunc(); f != nil {

@@ -39,7 +39,7 @@ func Run(ctx context.Context, cfg Config, x Executor) error {
 	l := newLoop(cfg, x)
 	cfg.Metrics.Serves(ctx, x.Name())
 	if cfg.Witness != nil {
-		stop, err := cfg.Witness.Testify(x.Name(), l.had)
+		stop, err := cfg.Witness.Testify(x.Name(), l)
 		if err != nil {
 			return err
 		}
@@ -72,10 +72,11 @@ type loop struct {
 	pokes interrupt.Pokes // of the runs that wait
 
 	mu          sync.Mutex
-	working     map[place]bool // steps in work in this process
-	waiting     int            // steps that wait without a slot
-	unsubscribe func()         // of pokes; nil without a subscription
-	memory      memory
+	working     map[place]bool   // steps in work in this process
+	waiting     int              // steps that wait without a slot
+	unsubscribe func()           // of pokes; nil without a subscription
+	had         memory[struct{}] // deliveries to this process
+	heard       memory[lastWord] // of all workers of the executor
 }
 
 func newLoop(cfg Config, x Executor) *loop {
@@ -174,8 +175,8 @@ func (l *loop) handle(ctx context.Context, d *stepDelivery) telemetry.Outcome {
 	}
 	failpoint.Hit(l.x.Name(), "received")
 	task := newTask(l, d, journal)
-	if l.countDeath(ctx, task, pastOf(journal), logger); task.deaths >= maxDeaths {
-		return l.finish(ctx, d, task, l.failDead(ctx, task), logger)
+	if l.countDeath(ctx, task, pastOf(journal, l.cfg.Now()), logger); len(task.burden.died) >= maxDeaths {
+		return l.finish(ctx, d, task, l.giveUp(ctx, task), logger)
 	}
 	ctx, span := l.span(ctx, task)
 	defer span.End()
@@ -229,7 +230,7 @@ func (l *loop) finish(ctx context.Context, d runlog.Delivery, task *Task, err er
 func (l *loop) execute(ctx context.Context, d runlog.Delivery, task *Task) (outcome *harnessv1.Outcome, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	ctx = context.WithValue(ctx, stepKey{}, runningStep{stopping: task.delivery.stopping, cancel: cancel})
+	ctx = context.WithValue(ctx, stepKey{}, runningStep{stopping: task.delivery.stopping, cancel: cancel, task: task})
 	stop := l.heartbeat(ctx, cancel, d, task)
 	defer stop()
 	defer func() {

@@ -45,17 +45,18 @@ type Task struct {
 	onHeartbeat func(ctx context.Context, view runlog.View)
 	failures    uint32
 	inbox       uint64 // sequence of the newest known item of the inbox
-	waiting     bool
+	waiting     bool   // without a slot
+	outside     int    // other waits
+	words       uint64 // that were published
+	saidWaits   bool   // the last word was that the task waits
 
 	input chan struct{} // contains a token when there is a newer item
 
 	leave func() // frees the room of the task; only its handler calls it
 
-	number   uint64 // of the delivery
-	deaths   uint32 // workers that died at the step
-	bereaved bool   // the last of them is not stored
-	limit    uint32 // size of the batches that the step may begin in
-	company  uint32 // size of its batch; 0 without one
+	number  uint64 // of the delivery
+	burden  burden // of the step, by the deaths of its workers
+	company uint32 // size of its batch; 0 without one
 }
 
 func newTask(l *loop, d *stepDelivery, journal []runlog.Entry) *Task {

@@ -140,9 +140,7 @@ func (t *Task) await(ctx context.Context, w *watch, until *timestamppb.Timestamp
 }
 
 func (t *Task) setWaiting(waiting bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.waiting = waiting
+	t.changeWord(func() { t.waiting = waiting })
 }
 
 // pollPause returns how long the task waits without a report: Config.Poll, a quarter

@@ -93,7 +93,8 @@ type TurnFields interface {
 	GetToolsDigest() string
 }
 
-// StopFields count the stops that the gates of the stop decision have rejected in the segment.
+// StopFields count the stops that the gates of the stop decision have rejected in the segment, and
+// the parks of a step at which workers die.
 //
 //snapshot:writers services/stopdecision
 type StopFields interface {
@@ -102,6 +103,7 @@ type StopFields interface {
 	GetAnswerSentBack() bool
 	GetRejectedKind() string
 	GetRejectedCount() uint32
+	GetPoisonParks() uint32
 }
 
 // CompactionFields are what compaction has decided about the view of the conversation.

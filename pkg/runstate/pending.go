@@ -25,6 +25,9 @@ const (
 	KindAgent = "agent"
 	// KindProviderUnavailable: no provider could be reached, or a client has to give its key.
 	KindProviderUnavailable = "provider_unavailable"
+	// KindPoison: workers died at a step of the run. It is also the stop reason of the run that
+	// fails of it.
+	KindPoison = "poison"
 )
 
 // MaxPending bounds the pending calls of a run; the harness refuses more.

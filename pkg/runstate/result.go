@@ -66,7 +66,7 @@ func ErrorKind(k harnessv1.TurnErrorKind) string {
 	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED:
 		return "context_exhausted"
 	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON:
-		return "poison"
+		return KindPoison
 	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_ILLEGAL_TRANSITION:
 		return "illegal_transition"
 	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR:

@@ -34,7 +34,7 @@ func OpenSegment(s *harnessv1.Snapshot) {
 		s.CompactionPlan = proto.CloneOf(s.GetCompactionPlan())
 		s.CompactionPlan.Failed = nil
 	}
-	s.Hooks, s.RejectedKind, s.RejectedCount = nil, "", 0
+	s.Hooks, s.RejectedKind, s.RejectedCount, s.PoisonParks = nil, "", 0, 0
 }
 
 // limitRule is the just-in-time rule that fires once a segment.

@@ -42,7 +42,7 @@ func TestOpenSegment(t *testing.T) {
 		Answer: content.Inline("a"), Summary: content.Inline("s"), MessageCount: 31,
 		DoomLoop:        &harnessv1.DoomLoop{Strict: []uint64{1}, Corrections: 2},
 		ProgressTracker: &harnessv1.ProgressTracker{Fingerprints: []uint64{1, 1}, DistinctOutcomes: 5, FirstMessage: 2},
-		Hooks:           &harnessv1.HookState{SkipNext: "why", Replan: "why"}, RejectedKind: "contract_not_satisfied", RejectedCount: 4,
+		Hooks:           &harnessv1.HookState{SkipNext: "why", Replan: "why"}, RejectedKind: "contract_not_satisfied", RejectedCount: 4, PoisonParks: 2,
 		WorkItemLedger: &harnessv1.WorkItemLedger{LastNumber: 2}, CoverageLedger: &harnessv1.CoverageLedger{TurnNumber: 7},
 		Jit: &harnessv1.JitState{Fired: []string{"r"}}, ToolUsage: []*harnessv1.ToolUsage{{Tool: "t", Calls: 9}}, Mode: "plan",
 		Spent: &harnessv1.Spent{

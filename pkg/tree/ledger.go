@@ -65,7 +65,7 @@ func Idle(c *harnessv1.Child) bool {
 // key is missing waits for a client, and its report has that.
 func passes(r *harnessv1.ChildReport) bool {
 	switch reason := r.GetReason(); reason.GetKind() {
-	case runstate.KindWait:
+	case runstate.KindWait, runstate.KindPoison:
 		return true
 	case runstate.KindProviderUnavailable:
 		return !r.GetNeedsInput()

@@ -74,15 +74,35 @@ func (d *decision) parkForOutage() error {
 	}
 	wait := max(d.s.GetConfig().GetModel().GetOutageRetry().AsDuration(), d.turn.GetError().GetRetryAfter().AsDuration())
 	wake := d.in.GetNow().AsTime().Add(wait)
-	if d.s.GetPhase() == harnessv1.Phase_PHASE_REFLECTING {
-		if err := d.Enter(harnessv1.PhaseInput_PHASE_INPUT_NEXT_TURN); err != nil {
-			return err
-		}
+	if err := d.leaveFailedTurn(); err != nil {
+		return err
 	}
 	if d.turn.GetError().GetKeyMissing() {
 		return d.pauseAndPark(reason, nil)
 	}
 	return d.pauseAndPark(reason, &wake)
+}
+
+// leaveFailedTurn changes the phase for another try of a turn that is not counted.
+func (d *decision) leaveFailedTurn() error {
+	if d.s.GetPhase() != harnessv1.Phase_PHASE_REFLECTING {
+		return nil
+	}
+	return d.Enter(harnessv1.PhaseInput_PHASE_INPUT_NEXT_TURN)
+}
+
+// parkForPoison parks the run because workers died at its step, until what killed them may be
+// over. The turn was not counted. It reports whether the run is parked: it is not after the last
+// park in a row.
+func (d *decision) parkForPoison() (parked bool, err error) {
+	reason, wake, ok := runstate.PoisonPark(d.s, d.turn.GetTurnNumber(), d.turn.GetError().GetMessage(), d.in.GetNow().AsTime())
+	if !ok {
+		return false, nil
+	}
+	if err := d.leaveFailedTurn(); err != nil {
+		return false, err
+	}
+	return true, d.pauseAndPark(reason, &wake)
 }
 
 // parkForReview parks the run because a hook wants a review.

@@ -7,7 +7,8 @@
 //
 //  0. The run is cancelled: it ends. It is interrupted: repair parks it. Calls wait
 //     for answers from outside: it parks. No provider can be reached: it parks with a
-//     timer, and the turn does not count. A model refused the request as too long, for the
+//     timer, and the turn does not count. So it does when workers died at its step, three
+//     times in a row. A model refused the request as too long, for the
 //     first time in a row: it continues with a compaction, and the turn does not count.
 //  1. The turn failed for another reason: the run fails. There is no plan: it is done.
 //  2. max_turns turns are used up: the run is done and not accepted.
@@ -117,6 +118,9 @@ func (d *decision) decide() error {
 		d.contractVerified, d.itemsVerified = f.GetContractVerified(), f.GetItemsVerified()
 		return d.end(f.GetStatus(), f.GetInput(), f.GetKind(), f.GetMessage(), f.GetAccepted())
 	}
+	if t.GetError().GetDeaths() == 0 {
+		s.PoisonParks = 0 // the step that workers died at is done
+	}
 	if t.GetError() != nil {
 		return d.failTurn()
 	}
@@ -172,6 +176,12 @@ func (d *decision) failTurn() error {
 		return d.end(harnessv1.RunStatus_RUN_STATUS_CANCELLED, harnessv1.PhaseInput_PHASE_INPUT_FAIL, "cancelled", message, false)
 	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE:
 		return d.parkForOutage()
+	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON:
+		if d.turn.GetError().GetDeaths() > 0 {
+			if parked, err := d.parkForPoison(); parked || err != nil {
+				return err
+			}
+		}
 	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_NO_PLAN:
 		input := harnessv1.PhaseInput_PHASE_INPUT_FAIL
 		if d.s.GetPhase() == harnessv1.Phase_PHASE_PLANNING {

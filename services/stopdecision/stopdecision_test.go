@@ -120,6 +120,38 @@ func TestLayers(t *testing.T) {
 	}
 }
 
+// TestPoisonParks: a run at whose step workers died is parked three times in a row, each time for
+// longer, and fails then. A turn without such an error ends the row, and an error of an executor is
+// none.
+func TestPoisonParks(t *testing.T) {
+	poison := &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON, Message: "3 workers died", Deaths: 3}
+	for _, phase := range []harnessv1.Phase{harnessv1.Phase_PHASE_EXECUTING, harnessv1.Phase_PHASE_REFLECTING} {
+		s := at(3)
+		for _, want := range []string{"30s", "2m0s", "8m0s"} {
+			s.Phase, s.PausedPhase, s.Status = phase, harnessv1.Phase_PHASE_UNSPECIFIED, harnessv1.RunStatus_RUN_STATUS_RUNNING
+			o := decide(t, s, &harnessv1.TurnComplete{TurnNumber: 3, Error: poison})
+			s = o.GetStep().GetSnapshot()
+			if got := s.GetWakeAt().AsTime().Sub(noon).String(); verdict(o) != "PARKED poison" || got != want || s.GetTurnCount() != 3 ||
+				s.GetPausedPhase() != harnessv1.Phase_PHASE_EXECUTING || s.GetStopReason().GetMessage() != "3 workers died" {
+				t.Errorf("%s: after %s, want %s: %v", phase, got, want, s)
+			}
+		}
+		for name, other := range map[string]*harnessv1.TurnComplete{
+			"a turn that ended": {TurnNumber: 3}, "no provider": {TurnNumber: 3, Error: failed(harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE)},
+		} {
+			s := proto.CloneOf(s)
+			s.Phase, s.PausedPhase = harnessv1.Phase_PHASE_REFLECTING, harnessv1.Phase_PHASE_UNSPECIFIED
+			if n := decide(t, s, other).GetStep().GetSnapshot().GetPoisonParks(); n != 0 {
+				t.Errorf("after %s there are %d parks in a row", name, n)
+			}
+		}
+		s.Phase, s.PausedPhase = phase, harnessv1.Phase_PHASE_UNSPECIFIED
+		if o := decide(t, s, &harnessv1.TurnComplete{TurnNumber: 3, Error: poison}); verdict(o) != "FAILED poison false" {
+			t.Errorf("%s: after three parks: %s", phase, verdict(o))
+		}
+	}
+}
+
 // TestErrors: an error ends the run by its kind, in any phase.
 func TestErrors(t *testing.T) {
 	for _, phase := range []harnessv1.Phase{

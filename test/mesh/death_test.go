@@ -1,6 +1,11 @@
 package mesh
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,31 +51,197 @@ func restarted(m *meshtest.Mesh, old *meshtest.Process) {
 	m.AwaitReady(name)
 }
 
-// TestSystemStepThatKillsWorkersIsPutAside: after three workers have died while they worked on
-// a step its run has failed, and a resume tries the step again.
+// rest waits until a run is parked or has ended, and returns its last step.
+func rest(t *testing.T, m *meshtest.Mesh, run runlog.Run) *harnessv1.Step {
+	t.Helper()
+	var step *harnessv1.Step
+	waittest.Eventually(t, "the run is parked or has ended", func() bool {
+		for _, e := range m.Entries(run) {
+			if s := e.Record.GetStep(); s != nil {
+				step = s
+			}
+		}
+		return step != nil && runlog.IsRest(step.GetTo())
+	})
+	return step
+}
+
+// nextRest is rest for the one after a step.
+func nextRest(t *testing.T, m *meshtest.Mesh, run runlog.Run, before *harnessv1.Step) *harnessv1.Step {
+	t.Helper()
+	var step *harnessv1.Step
+	waittest.Eventually(t, "the run is parked again", func() bool {
+		step = rest(t, m, run)
+		return step.GetSnapshot().GetParkVersion() != before.GetSnapshot().GetParkVersion()
+	})
+	return step
+}
+
+// counted returns the greatest number of deaths that a run's journal has counted at a step.
+func counted(entries []runlog.Entry) (n uint32) {
+	for _, e := range entries {
+		n = max(n, e.Record.GetJournal().GetStepTaken().GetDeaths())
+	}
+	return n
+}
+
+// waitWords has the newest word about a step. It answers no question.
+type waitWords struct {
+	mu      sync.Mutex
+	last    *harnessv1.StepWord
+	reached uint64 // the delivery that waits has reported
+}
+
+func (w *waitWords) Had(runlog.Run, uint64, uint64) bool                     { return false }
+func (w *waitWords) LastWord(runlog.Run, uint64, uint64) *harnessv1.StepWord { return nil }
+
+func (w *waitWords) Heard(_ runlog.Run, word *harnessv1.StepWord) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last = word
+}
+
+// waits reports once for each delivery that its worker waits.
+func (w *waitWords) waits() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.last.GetWaits() || w.last.GetDelivery() <= w.reached {
+		return false
+	}
+	w.reached = w.last.GetDelivery()
+	return true
+}
+
+// TestSystemStepThatKillsWorkersIsPutAside: after three workers have died of what a model answered,
+// for which they had waited, its run is parked, and a resume tries the step again.
 func TestSystemStepThatKillsWorkersIsPutAside(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{Takeover: time.Second, Workers: 2})
-	run := startSlowModel(t, m, time.Hour)
-	for n := range 3 {
-		w := worker(t, m, run, n+1)
-		w.Kill()
-		restarted(m, w)
+	killers(t, m, "turn.answered=kill")
+	run := startSlowModel(t, m, 1500*time.Millisecond)
+	step := rest(t, m, run)
+	if parked := step.GetParked(); parked.GetReason().GetKind() != "poison" || parked.GetWakeAt() == nil {
+		t.Fatalf("the run is at %v", step)
 	}
-	entries := m.Ended(run, 0)
-	result := entries[len(entries)-1].Record.GetStep().GetResult()
-	if result.GetStatus() != harnessv1.RunStatus_RUN_STATUS_FAILED || result.GetReason().GetKind() != "poison" {
-		t.Fatalf("the run ended as %v", result)
-	}
-	t.Log(result.GetReason().GetMessage())
+	t.Log(step.GetParked().GetReason().GetMessage())
 	if _, err := m.Client().ResumeRun(t.Context(), &harnessv1.ResumeRunRequest{Namespace: run.Namespace, RunId: run.ID, RequestId: "again"}); err != nil {
 		t.Fatal(err)
 	}
-	worker(t, m, run, 4)
-	if _, err := m.Client().CancelRun(t.Context(), &harnessv1.CancelRunRequest{Namespace: run.Namespace, RunId: run.ID, RequestId: "enough"}); err != nil {
+	step = nextRest(t, m, run, step)
+	if step.GetParked().GetReason().GetKind() != "poison" || step.GetSnapshot().GetPoisonParks() != 2 {
+		t.Errorf("after a resume the run is at %v", step)
+	}
+}
+
+// TestSystemWorkersThatDieDuringAWait: workers that are killed again and again while a run waits for
+// a command, and for a model that thinks, leave no death. The command runs once.
+func TestSystemWorkersThatDieDuringAWait(t *testing.T) {
+	t.Parallel()
+	m := meshtest.Start(t, bin, meshtest.Config{Takeover: time.Second, Workers: 3})
+	workspace := t.TempDir()
+	path := m.Write("waits.yaml", `turns:
+  - {delay: 4s, calls: [{name: run_command, arguments: {command: "echo x >> out; while [ ! -e go ]; do sleep 0.1; done"}}]}
+  - {delay: 4s, calls: [{name: work_complete, arguments: {summary: done}}]}
+`)
+	run := runlog.Run{Namespace: "default", ID: "waits"}
+	_, err := m.Client().StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: run.ID, Spec: &harnessv1.RunSpec{
+		Goal: content.Inline("Wait."), Workspace: workspace, Agent: &harnessv1.AgentSpec{Model: "script:" + path},
+	}})
+	if err != nil {
 		t.Fatal(err)
 	}
-	m.Ended(run, len(entries))
+	listener := &waitWords{}
+	stop, err := m.Log().Testify("turn", listener)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	kill := func(says string) {
+		waittest.Eventually(t, says, listener.waits)
+		all := claims(m.Entries(run))
+		w := m.Writer(all[len(all)-1])
+		w.Kill()
+		name := "turn"
+		for _, other := range []string{"turn-2", "turn-3"} {
+			if m.Process(other) == w {
+				name = other
+			}
+		}
+		m.Start(name, meshtest.Args("--drain=10ms"))
+		m.AwaitReady(name)
+	}
+	for range 4 {
+		kill("the worker says that it waits for the model")
+	}
+	waittest.Eventually(t, "the command runs", func() bool { _, err := os.Stat(filepath.Join(workspace, "out")); return err == nil })
+	for range 5 {
+		kill("the worker says that it waits for the command")
+	}
+	if err := os.WriteFile(filepath.Join(workspace, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	entries := m.Ended(run, 0)
+	if result := entries[len(entries)-1].Record.GetStep().GetResult(); !result.GetAccepted() {
+		t.Errorf("the run ended as %v", result)
+	}
+	if n := counted(entries); n > 0 {
+		t.Errorf("%d deaths are counted", n)
+	}
+	if out, err := os.ReadFile(filepath.Join(workspace, "out")); string(out) != "x\n" || err != nil {
+		t.Errorf("the command printed %q, %v", out, err)
+	}
+}
+
+// TestSystemPoisonIsFoundAmongWaits: a run that kills each worker that reads its answer is parked after
+// at most 3 + log2 n deaths, n the steps of its worker. Runs that wait in the same workers end as usual.
+func TestSystemPoisonIsFoundAmongWaits(t *testing.T) {
+	t.Parallel()
+	const others = 7
+	m := meshtest.Start(t, bin, meshtest.Config{Takeover: time.Second, Workers: 2})
+	died := killers(t, m, "turn.streaming=kill")
+	path := m.Write("patient.yaml", "turns:\n  - {delay: 5s, calls: [{name: work_complete, arguments: {summary: done}}]}\n")
+	var patient []runlog.Run
+	for n := range others {
+		run := runlog.Run{Namespace: "default", ID: fmt.Sprint("patient-", n)}
+		_, err := m.Client().StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: run.ID, Spec: &harnessv1.RunSpec{
+			Goal: content.Inline("Wait."), Workspace: t.TempDir(), Agent: &harnessv1.AgentSpec{Model: "script:" + path},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		patient = append(patient, run)
+	}
+	poison := startSlowModel(t, m, time.Millisecond)
+	step := rest(t, m, poison)
+	killed := died()
+	if step.GetParked().GetReason().GetKind() != "poison" || killed > 3+3 {
+		t.Errorf("after %d deaths the run is at %v", killed, step)
+	}
+	for _, run := range patient {
+		entries := m.Ended(run, 0)
+		if result := entries[len(entries)-1].Record.GetStep().GetResult(); !result.GetAccepted() {
+			t.Errorf("%s ended as %v", run, result)
+		}
+	}
+	t.Logf("%d deaths", killed)
+}
+
+// killers replaces both workers by those that die at a failpoint, and are restarted. died returns
+// how many have died.
+func killers(t *testing.T, m *meshtest.Mesh, failpoint string) (died func() int) {
+	t.Helper()
+	var all atomic.Int64
+	for _, name := range []string{"turn", "turn-2"} {
+		old := m.Process(name)
+		m.Respawn(name, func(int) []meshtest.Option {
+			all.Add(1)
+			return []meshtest.Option{meshtest.Arm(failpoint), meshtest.Args("--drain=10ms")}
+		})
+		old.Kill()
+		waittest.Eventually(t, name+" is restarted", func() bool { return m.Process(name) != old })
+		m.AwaitReady(name)
+	}
+	return func() int { return int(all.Load()) - 2 }
 }
 
 // TestSystemRestartsAreNoDeaths: workers that are stopped in order, and restarts of NATS, never

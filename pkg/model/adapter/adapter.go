@@ -243,13 +243,14 @@ func (p *Provider) read(ctx context.Context, res *wire.Response, streaming bool,
 	case err != nil:
 		return nil, Cut("the response broke off before its first byte", err)
 	case first == '{':
+		model.ReadOf(ctx)()
 		return p.plain(res, delta)
 	case first == '<':
 		// A proxy sends one while the service is away, with the status of a success.
 		return nil, &model.Error{Retryable: true, RetryAfter: -1, Status: res.Status,
 			Message: fmt.Sprintf("%s answered with a web page instead of a response: if it still does when the service is up, check that %s %s", p.client.Host(), p.protocol.Refusals.BaseVariable, p.protocol.Refusals.BaseHint)}
 	}
-	return p.stream(res, p.protocol.NewStream(), delta, pace)
+	return p.stream(res, p.protocol.NewStream(), delta, model.ReadOf(ctx), pace)
 }
 
 // plain reads a response that is one JSON object; its text is one delta, and so is

@@ -22,8 +22,8 @@ const (
 	maxStream = 1 << 30
 )
 
-// stream reads a response that comes as events.
-func (p *Provider) stream(res *wire.Response, s Stream, delta func(model.Delta), pace *pace) (*model.Response, error) {
+// stream reads a response that comes as events. It calls read for each that adds to the answer.
+func (p *Provider) stream(res *wire.Response, s Stream, delta func(model.Delta), read func(), pace *pace) (*model.Response, error) {
 	events := res.Events()
 	var broken error
 	received := 0
@@ -48,6 +48,9 @@ func (p *Provider) stream(res *wire.Response, s Stream, delta func(model.Delta),
 			return nil, tooLarge("the answer", MaxAnswer)
 		}
 		grown := first || s.Size() > size || s.Complete() && !complete
+		if grown && !first {
+			read()
+		}
 		if !grown && !p.protocol.KeepsAlive {
 			continue
 		}

@@ -101,7 +101,7 @@ func TestAnswersGoToInboxes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
-	testify, err := l.Testify("turn", func(runlog.Run, uint64, uint64) bool { asked <- struct{}{}; return true })
+	testify, err := l.Testify("turn", testimony{had: func(runlog.Run, uint64, uint64) bool { asked <- struct{}{}; return true }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,14 +9,18 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"google.golang.org/protobuf/proto"
 
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 var _ runlog.Witness = (*Log)(nil)
 
-// workSubject is followed by EXECUTOR.NAMESPACE.RUN. A question is the sequence of a step
-// and the number of a delivery, as decimal text. Only processes that had it answer.
+// workSubject is followed by EXECUTOR.NAMESPACE.RUN. A message with a reply subject is a
+// question: the sequence of a step and the number of a delivery, as decimal text. A process that
+// had it answers with nothing, one that has heard of it with the last StepWord. A
+// message without a reply subject is a word.
 const workSubject = "hm.work."
 
 // livesWait bounds a question: a worker that lives answers immediately.
@@ -41,19 +45,37 @@ func (o *outages) within(d time.Duration) bool {
 	return !o.back.IsZero() && time.Since(o.back) < d
 }
 
-// Testify answers the questions of other workers.
-func (l *Log) Testify(executor string, had func(run runlog.Run, sequence, delivery uint64) bool) (stop func(), err error) {
+// Testify answers the questions of other workers, and passes on words.
+func (l *Log) Testify(executor string, t runlog.Testimony) (stop func(), err error) {
 	prefix := workSubject + executor + "."
 	sub, err := l.nc.Subscribe(prefix+"*.*", func(m *nats.Msg) {
 		namespace, id, _ := strings.Cut(strings.TrimPrefix(m.Subject, prefix), ".")
+		run := runlog.Run{Namespace: namespace, ID: id}
+		if m.Reply == "" {
+			word := &harnessv1.StepWord{}
+			if len(m.Data) <= maxWord && proto.Unmarshal(m.Data, word) == nil && word.GetSequence() > 0 {
+				t.Heard(run, word)
+			}
+			return
+		}
 		var sequence, delivery uint64
 		if !toInbox(m) {
 			return
 		}
-		if _, err := fmt.Sscan(string(m.Data), &sequence, &delivery); err != nil || !had(runlog.Run{Namespace: namespace, ID: id}, sequence, delivery) {
+		var answer []byte
+		if n, _ := fmt.Sscan(string(m.Data), &sequence, &delivery); n != 2 {
 			return
 		}
-		if err := m.Respond(nil); err != nil {
+		if !t.Had(run, sequence, delivery) {
+			last := t.LastWord(run, sequence, delivery)
+			if last == nil || !strings.HasSuffix(string(m.Data), takesWords) {
+				return
+			}
+			if answer, err = proto.Marshal(last); err != nil {
+				return
+			}
+		}
+		if err := m.Respond(answer); err != nil {
 			l.logger.Debug("answer for a delivery", "executor", executor, "error", err)
 		}
 	})
@@ -68,25 +90,67 @@ func (l *Log) Testify(executor string, had func(run runlog.Run, sequence, delive
 	}, nil
 }
 
-// Lives asks all workers of an executor about a delivery.
-func (l *Log) Lives(ctx context.Context, executor string, run runlog.Run, sequence, delivery uint64) (bool, error) {
+// maxWord bounds a word, in bytes.
+const maxWord = 256
+
+// takesWords ends the question of a worker that takes words as answers. A worker of an earlier
+// version takes every answer for that of a worker that lives.
+const takesWords = " words"
+
+// sentWait bounds the wait for the server to have a word.
+const sentWait = 100 * time.Millisecond
+
+// PublishWord publishes whether a step waits.
+func (l *Log) PublishWord(executor string, run runlog.Run, word *harnessv1.StepWord, sent bool) {
+	data, err := proto.Marshal(word)
+	if err == nil {
+		err = l.nc.Publish(workSubject+executor+"."+run.Namespace+"."+run.ID, data)
+	}
+	if err == nil && sent && l.Connected() == nil {
+		err = l.nc.FlushTimeout(sentWait)
+	}
+	if err != nil {
+		l.logger.Debug("publish a word", "executor", executor, "run", run.ID, "error", err)
+	}
+}
+
+// Lives asks all workers of an executor about a delivery. Without a worker that lives it takes
+// the whole of livesWait: another may have heard a newer word.
+func (l *Log) Lives(ctx context.Context, executor string, run runlog.Run, sequence, delivery uint64) (alive bool, last *harnessv1.StepWord, err error) {
 	op := "ask about the worker of " + run.String()
 	if err := l.Connected(); err != nil {
-		return false, unavailable(op, err)
+		return false, nil, unavailable(op, err)
 	}
 	// The server delivers again what workers could not extend meanwhile. They are back
 	// about when this one is.
 	if l.outages.within(3 * l.AckWait()) {
-		return false, fmt.Errorf("%s: %w: the connection was lost within the last %s", op, runlog.ErrUnavailable, 3*l.AckWait())
+		return false, nil, fmt.Errorf("%s: %w: the connection was lost within the last %s", op, runlog.ErrUnavailable, 3*l.AckWait())
 	}
 	ctx, cancel := context.WithTimeout(ctx, livesWait)
 	defer cancel()
-	_, err := l.nc.RequestWithContext(ctx, workSubject+executor+"."+run.Namespace+"."+run.ID, fmt.Appendf(nil, "%d %d", sequence, delivery))
-	switch {
-	case err == nil:
-		return true, nil
-	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded):
-		return false, nil
+	inbox := l.nc.NewInbox()
+	answers, err := l.nc.SubscribeSync(inbox)
+	if err != nil {
+		return false, nil, unavailable(op, err)
 	}
-	return false, unavailable(op, err)
+	defer func() { _ = answers.Unsubscribe() }()
+	question := fmt.Appendf(nil, "%d %d%s", sequence, delivery, takesWords)
+	if err := l.nc.PublishRequest(workSubject+executor+"."+run.Namespace+"."+run.ID, inbox, question); err != nil {
+		return false, nil, unavailable(op, err)
+	}
+	for {
+		m, err := answers.NextMsgWithContext(ctx)
+		switch {
+		case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrNoResponders):
+			return false, last, nil
+		case err != nil:
+			return false, nil, unavailable(op, err)
+		case len(m.Data) == 0:
+			return true, nil, nil
+		}
+		word := &harnessv1.StepWord{}
+		if proto.Unmarshal(m.Data, word) == nil && word.GetSequence() == sequence && word.GetDelivery() == delivery && word.GetNumber() > last.GetNumber() {
+			last = word
+		}
+	}
 }

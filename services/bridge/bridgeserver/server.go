@@ -164,6 +164,8 @@ func (b loopExecutor) Execute(ctx context.Context, task *executor.Task) (*harnes
 func (s *Server) call(ctx context.Context, in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
+	over := executor.Waits(ctx)
 	answer, err := s.target.Execute(ctx, &harnessv1.ExecuteRequest{Input: in})
+	over()
 	return answer.GetOutput(), err
 }

@@ -107,7 +107,7 @@ func (s *Server) restOf(ctx context.Context, v runlog.View, c *harnessv1.Child) 
 	case runstate.KindAgent:
 		ok, leaf, err = s.treeIdle(ctx, v.Step)
 		return leaf, ok, err
-	case runstate.KindWait:
+	case runstate.KindWait, runstate.KindPoison:
 		return leaf, false, nil
 	case runstate.KindProviderUnavailable:
 		return v.Step, tree.NeedsInput(v.Step.Record.GetStep()), nil

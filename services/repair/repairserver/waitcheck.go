@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/executor/interrupt"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
@@ -49,6 +50,7 @@ func (o *observer) checkWait(ctx context.Context, key string) (*harnessv1.Observ
 }
 
 func (o *observer) observeTarget(ctx context.Context, call *harnessv1.PendingCall, key string) (*harnessv1.WaitCheck, error) {
+	defer executor.Waits(ctx)()
 	s, w := o.task.Step().GetSnapshot(), call.GetWait()
 	switch {
 	case w.GetCommand() != "":

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/executor/interrupt"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
@@ -133,6 +134,7 @@ const retryPause = 250 * time.Millisecond
 // whenReachable repeats a call while the tool host cannot be reached, so that its
 // restart does not count against the work. It returns the cause of ctx when ctx ends.
 func (s *sources) whenReachable(ctx context.Context, call func() error) error {
+	defer executor.Waits(ctx)()
 	for {
 		err := call()
 		switch {

@@ -37,8 +37,10 @@ func (t *execution) sendCall(ctx context.Context, a turn.SendCall) turn.Event {
 }
 
 // awaitCall waits for the end of a call. A call ends when ctx does.
-func (t *execution) awaitCall() turn.Event {
+func (t *execution) awaitCall(ctx context.Context) turn.Event {
+	over := executor.Waits(ctx)
 	event := <-t.ends
+	over()
 	if _, ok := event.(turn.CallEnded); ok {
 		failpoint.Hit(turn.Name, "tool_answered")
 	}
@@ -47,6 +49,7 @@ func (t *execution) awaitCall() turn.Event {
 
 // propose asks a tool host what calls would change.
 func (t *execution) propose(ctx context.Context, a turn.ProposeCalls) turn.Event {
+	defer executor.Waits(ctx)()
 	s := t.state.Snapshot
 	request := &harnessv1.InspectWorkspaceRequest{
 		Workspace: s.GetWorkspace(), Namespace: t.run.Namespace, RunId: t.run.ID, FirstSequence: s.GetFirstSequence(), InstructionsOnly: true,
@@ -145,6 +148,7 @@ func refusedAsRequest(err error) bool {
 
 // cancelCalls has the tool host kill calls. It retries until HostPatience is over.
 func (t *execution) cancelCalls(ctx context.Context, a turn.CancelCalls) turn.Event {
+	defer executor.Waits(ctx)()
 	bounded, cancel := context.WithTimeout(ctx, t.server.cfg.HostPatience)
 	defer cancel()
 	for {
@@ -172,6 +176,7 @@ var errNoResult = errors.New("the tool host does not return it")
 
 // fetchResult reads the result of a call that ended before it could be killed.
 func (t *execution) fetchResult(ctx context.Context, a turn.FetchResult) turn.Event {
+	defer executor.Waits(ctx)()
 	bounded, cancel := context.WithTimeout(ctx, t.server.cfg.HostPatience)
 	defer cancel()
 	event := t.deliver(bounded, turn.SendCall{Call: a.Call, Ledger: a.Ledger})

@@ -146,7 +146,7 @@ func (t *execution) perform(ctx, lasting context.Context, action turn.Action) tu
 	case turn.SendCall:
 		return t.sendCall(ctx, a)
 	case turn.AwaitCall:
-		return t.awaitCall()
+		return t.awaitCall(ctx)
 	case turn.CancelCalls:
 		return t.cancelCalls(lasting, a)
 	case turn.FindHost:

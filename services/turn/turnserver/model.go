@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
@@ -66,7 +67,13 @@ func (t *execution) complete(ctx context.Context, p *provider, a turn.AskModel) 
 	defer t.describeRequest(ctx)()
 	ctx, span := t.startModelSpan(ctx, a)
 	defer span.End()
-	response, err := p.provider.Complete(model.WithRun(ctx, t.run.String()), t.request, t.publishDeltas(a.Try))
+	read := executor.Waits(ctx) // until something of the answer is read
+	defer read()
+	publish := t.publishDeltas(a.Try)
+	response, err := p.provider.Complete(model.WithRead(model.WithRun(ctx, t.run.String()), read), t.request, func(d model.Delta) {
+		read()
+		publish(d)
+	})
 	t.describeResponse(ctx, span, a.Ref, response, err)
 	return response, err
 }
@@ -83,6 +90,7 @@ func (t *execution) idleTimeout(ref string) time.Duration {
 
 // wait waits until the next try, or until the turn is stopped.
 func (t *execution) wait(ctx context.Context, a turn.Wait) turn.Event {
+	defer executor.Waits(ctx)()
 	sleep(ctx, a.For)
 	return turn.Waited{}
 }

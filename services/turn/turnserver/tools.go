@@ -59,6 +59,7 @@ func (w *Server) otherLedger(ctx context.Context, ledgerID string) string {
 // inspect reads the instruction files and the changed files of the workspace.
 // A turn without them continues: it shows them when they can be read again.
 func (t *execution) inspect(ctx context.Context, a turn.Inspect) turn.Event {
+	defer executor.Waits(ctx)()
 	r := t.inspectAt(ctx, "", a.InstructionsOnly, nil)
 	started := map[string][]*harnessv1.BackgroundCommand{}
 	for _, c := range t.state.Snapshot.GetBackgroundCommands() {

@@ -190,7 +190,7 @@ func (p *process) work(ctx context.Context) (working []*harnessv1.LocalRun, wake
 // timed reports whether the timer of a park continues its run. Those of answers end the wait
 // for them, which may be late.
 func timed(kind string) bool {
-	return kind == "wait" || kind == "agent" || kind == "provider_unavailable"
+	return kind == "wait" || kind == "agent" || kind == "provider_unavailable" || kind == "poison"
 }
 
 // DescribeProcess returns the build, the load and the next wake of the process.

@@ -594,7 +594,10 @@ type TurnError struct {
 	KeyMissing bool `protobuf:"varint,4,opt,name=key_missing,json=keyMissing,proto3" json:"key_missing,omitempty"`
 	// PROVIDER_UNAVAILABLE only: the wait after which the first of the models may answer again,
 	// as the providers named it, at most a day. Unset: one of them named none.
-	RetryAfter    *durationpb.Duration `protobuf:"bytes,5,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
+	RetryAfter *durationpb.Duration `protobuf:"bytes,5,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
+	// POISON only: workers that died while they worked on the step. The run parks, with a timer,
+	// before it fails. 0: the error has another cause.
+	Deaths        uint32 `protobuf:"varint,6,opt,name=deaths,proto3" json:"deaths,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -662,6 +665,13 @@ func (x *TurnError) GetRetryAfter() *durationpb.Duration {
 		return x.RetryAfter
 	}
 	return nil
+}
+
+func (x *TurnError) GetDeaths() uint32 {
+	if x != nil {
+		return x.Deaths
+	}
+	return 0
 }
 
 // TurnComplete is the result of a turn.
@@ -1073,7 +1083,7 @@ const file_harness_v1_message_proto_rawDesc = "" +
 	"\rfirst_message\x18\x03 \x01(\x04R\ffirstMessage\x12'\n" +
 	"\x0fthrough_message\x18\x04 \x01(\x04R\x0ethroughMessage\x12\x1a\n" +
 	"\bmessages\x18\x05 \x01(\rR\bmessages\x12!\n" +
-	"\ffreed_tokens\x18\x06 \x01(\rR\vfreedTokens\"\xc9\x01\n" +
+	"\ffreed_tokens\x18\x06 \x01(\rR\vfreedTokens\"\xe1\x01\n" +
 	"\tTurnError\x12-\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x19.harness.v1.TurnErrorKindR\x04kind\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x16\n" +
@@ -1081,7 +1091,8 @@ const file_harness_v1_message_proto_rawDesc = "" +
 	"\vkey_missing\x18\x04 \x01(\bR\n" +
 	"keyMissing\x12:\n" +
 	"\vretry_after\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"retryAfter\"\xcd\x02\n" +
+	"retryAfter\x12\x16\n" +
+	"\x06deaths\x18\x06 \x01(\rR\x06deaths\"\xcd\x02\n" +
 	"\fTurnComplete\x12\x1f\n" +
 	"\vturn_number\x18\x01 \x01(\rR\n" +
 	"turnNumber\x12\x1d\n" +

@@ -177,6 +177,82 @@ func (x *Presence) GetSandbox() *SandboxSupport {
 	return nil
 }
 
+// StepWord is the last word of a worker about a step that it has. Workers publish it with their
+// heartbeats on hm.work.EXECUTOR.NAMESPACE.RUN, without a reply subject; it is not stored. The
+// workers of the executor remember it, and return it to the one that takes the step over.
+type StepWord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Sequence of the step.
+	Sequence uint64 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// Number of its delivery to the worker, from 1.
+	Delivery uint64 `protobuf:"varint,2,opt,name=delivery,proto3" json:"delivery,omitempty"`
+	// Number of the word, from 1: of two the greater one is newer.
+	Number uint64 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
+	// The worker waits for something else: a provider of which it has read nothing, a tool host, a
+	// judge. Unset: it works.
+	Waits         bool `protobuf:"varint,4,opt,name=waits,proto3" json:"waits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StepWord) Reset() {
+	*x = StepWord{}
+	mi := &file_harness_v1_presence_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StepWord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StepWord) ProtoMessage() {}
+
+func (x *StepWord) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_presence_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StepWord.ProtoReflect.Descriptor instead.
+func (*StepWord) Descriptor() ([]byte, []int) {
+	return file_harness_v1_presence_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *StepWord) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *StepWord) GetDelivery() uint64 {
+	if x != nil {
+		return x.Delivery
+	}
+	return 0
+}
+
+func (x *StepWord) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *StepWord) GetWaits() bool {
+	if x != nil {
+		return x.Waits
+	}
+	return false
+}
+
 var File_harness_v1_presence_proto protoreflect.FileDescriptor
 
 const file_harness_v1_presence_proto_rawDesc = "" +
@@ -201,7 +277,12 @@ const file_harness_v1_presence_proto_rawDesc = "" +
 	"goroutines\x12\x1d\n" +
 	"\n" +
 	"heap_bytes\x18\f \x01(\x04R\theapBytes\x124\n" +
-	"\asandbox\x18\r \x01(\v2\x1a.harness.v1.SandboxSupportR\asandboxBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\asandbox\x18\r \x01(\v2\x1a.harness.v1.SandboxSupportR\asandbox\"p\n" +
+	"\bStepWord\x12\x1a\n" +
+	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x1a\n" +
+	"\bdelivery\x18\x02 \x01(\x04R\bdelivery\x12\x16\n" +
+	"\x06number\x18\x03 \x01(\x04R\x06number\x12\x14\n" +
+	"\x05waits\x18\x04 \x01(\bR\x05waitsBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_presence_proto_rawDescOnce sync.Once
@@ -215,15 +296,16 @@ func file_harness_v1_presence_proto_rawDescGZIP() []byte {
 	return file_harness_v1_presence_proto_rawDescData
 }
 
-var file_harness_v1_presence_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
+var file_harness_v1_presence_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_harness_v1_presence_proto_goTypes = []any{
 	(*Presence)(nil),              // 0: harness.v1.Presence
-	(*timestamppb.Timestamp)(nil), // 1: google.protobuf.Timestamp
-	(*SandboxSupport)(nil),        // 2: harness.v1.SandboxSupport
+	(*StepWord)(nil),              // 1: harness.v1.StepWord
+	(*timestamppb.Timestamp)(nil), // 2: google.protobuf.Timestamp
+	(*SandboxSupport)(nil),        // 3: harness.v1.SandboxSupport
 }
 var file_harness_v1_presence_proto_depIdxs = []int32{
-	1, // 0: harness.v1.Presence.start_time:type_name -> google.protobuf.Timestamp
-	2, // 1: harness.v1.Presence.sandbox:type_name -> harness.v1.SandboxSupport
+	2, // 0: harness.v1.Presence.start_time:type_name -> google.protobuf.Timestamp
+	3, // 1: harness.v1.Presence.sandbox:type_name -> harness.v1.SandboxSupport
 	2, // [2:2] is the sub-list for method output_type
 	2, // [2:2] is the sub-list for method input_type
 	2, // [2:2] is the sub-list for extension type_name
@@ -243,7 +325,7 @@ func file_harness_v1_presence_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_presence_proto_rawDesc), len(file_harness_v1_presence_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   1,
+			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -3128,7 +3128,10 @@ type StepTaken struct {
 	Returned bool `protobuf:"varint,4,opt,name=returned,proto3" json:"returned,omitempty"`
 	// Steps that caused deaths, possibly, and that this worker began together, this one
 	// included; 0 for a step that is not suspected.
-	Company       uint32 `protobuf:"varint,5,opt,name=company,proto3" json:"company,omitempty"`
+	Company uint32 `protobuf:"varint,5,opt,name=company,proto3" json:"company,omitempty"`
+	// When deaths were counted, oldest first; those older than an hour are left out. Entries of
+	// earlier versions have none.
+	Died          []*timestamppb.Timestamp `protobuf:"bytes,6,rep,name=died,proto3" json:"died,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3196,6 +3199,13 @@ func (x *StepTaken) GetCompany() uint32 {
 		return x.Company
 	}
 	return 0
+}
+
+func (x *StepTaken) GetDied() []*timestamppb.Timestamp {
+	if x != nil {
+		return x.Died
+	}
+	return nil
 }
 
 // ExecutorAbsent records that the executor that the newest step is addressed to
@@ -3492,13 +3502,14 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12\x14\n" +
 	"\x05count\x18\x03 \x01(\rR\x05count\x12\x1a\n" +
-	"\bdelivery\x18\x04 \x01(\x04R\bdelivery\"\x91\x01\n" +
+	"\bdelivery\x18\x04 \x01(\x04R\bdelivery\"\xc1\x01\n" +
 	"\tStepTaken\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x1a\n" +
 	"\bdelivery\x18\x02 \x01(\x04R\bdelivery\x12\x16\n" +
 	"\x06deaths\x18\x03 \x01(\rR\x06deaths\x12\x1a\n" +
 	"\breturned\x18\x04 \x01(\bR\breturned\x12\x18\n" +
-	"\acompany\x18\x05 \x01(\rR\acompany\",\n" +
+	"\acompany\x18\x05 \x01(\rR\acompany\x12.\n" +
+	"\x04died\x18\x06 \x03(\v2\x1a.google.protobuf.TimestampR\x04died\",\n" +
 	"\x0eExecutorAbsent\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor*\xb3\x02\n" +
 	"\x0fCallDisposition\x12 \n" +
@@ -3702,11 +3713,12 @@ var file_harness_v1_record_proto_depIdxs = []int32{
 	59, // 87: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
 	72, // 88: harness.v1.ToolFinished.background:type_name -> harness.v1.BackgroundCommand
 	73, // 89: harness.v1.ToolFinished.question:type_name -> harness.v1.ServerQuestion
-	90, // [90:90] is the sub-list for method output_type
-	90, // [90:90] is the sub-list for method input_type
-	90, // [90:90] is the sub-list for extension type_name
-	90, // [90:90] is the sub-list for extension extendee
-	0,  // [0:90] is the sub-list for field type_name
+	30, // 90: harness.v1.StepTaken.died:type_name -> google.protobuf.Timestamp
+	91, // [91:91] is the sub-list for method output_type
+	91, // [91:91] is the sub-list for method input_type
+	91, // [91:91] is the sub-list for extension type_name
+	91, // [91:91] is the sub-list for extension extendee
+	0,  // [0:91] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_record_proto_init() }

@@ -447,6 +447,8 @@ type Snapshot struct {
 	// The folder that was at workspace when the run last looked. Unset: there is no workspace, or an
 	// earlier version has started the run and it has not looked since.
 	Folder *WorkspaceFolder `protobuf:"bytes,122,opt,name=folder,proto3" json:"folder,omitempty"`
+	// Parks as poison in a row: no turn has ended without an error since the first of them.
+	PoisonParks uint32 `protobuf:"varint,123,opt,name=poison_parks,json=poisonParks,proto3" json:"poison_parks,omitempty"`
 	// The goal of the segment, at most 512 bytes of it inline.
 	GoalPreview string `protobuf:"bytes,24,opt,name=goal_preview,json=goalPreview,proto3" json:"goal_preview,omitempty"`
 	// When the run was started.
@@ -793,6 +795,13 @@ func (x *Snapshot) GetFolder() *WorkspaceFolder {
 		return x.Folder
 	}
 	return nil
+}
+
+func (x *Snapshot) GetPoisonParks() uint32 {
+	if x != nil {
+		return x.PoisonParks
+	}
+	return 0
 }
 
 func (x *Snapshot) GetGoalPreview() string {
@@ -2580,7 +2589,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xc0\x1e\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xe3\x1e\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -2611,6 +2620,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x05model\x18\x16 \x01(\tR\x05model\x12\x1c\n" +
 	"\tworkspace\x18\x17 \x01(\tR\tworkspace\x123\n" +
 	"\x06folder\x18z \x01(\v2\x1b.harness.v1.WorkspaceFolderR\x06folder\x12!\n" +
+	"\fpoison_parks\x18{ \x01(\rR\vpoisonParks\x12!\n" +
 	"\fgoal_preview\x18\x18 \x01(\tR\vgoalPreview\x12;\n" +
 	"\vcreate_time\x18\x19 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x123\n" +

@@ -50,7 +50,7 @@ func waiting(runs []*harnessv1.Run) (calls, timers []*harnessv1.Run) {
 	for _, r := range runs {
 		switch kind := r.GetReason().GetKind(); {
 		case r.GetStatus() != harnessv1.RunStatus_RUN_STATUS_PARKED:
-		case kind == "provider_unavailable", kind == runstate.KindWait, kind == runstate.KindAgent:
+		case kind == "provider_unavailable", kind == runstate.KindPoison, kind == runstate.KindWait, kind == runstate.KindAgent:
 			timers = append(timers, r)
 		case kind != "interrupted" && !strings.HasPrefix(kind, target.BudgetExceeded):
 			calls = append(calls, r)

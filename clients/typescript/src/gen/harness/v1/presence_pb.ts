@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/presence.proto.
  */
 export const file_harness_v1_presence: GenFile = /*@__PURE__*/
-  fileDesc("ChloYXJuZXNzL3YxL3ByZXNlbmNlLnByb3RvEgpoYXJuZXNzLnYxIrACCghQcmVzZW5jZRIMCgRyb2xlGAEgASgJEhAKCGluc3RhbmNlGAIgASgJEg8KB2FkZHJlc3MYAyABKAkSDQoFcmVhZHkYBCABKAgSDgoGcmVhc29uGAUgASgJEhQKDHJlYWRzX3NjaGVtYRgGIAEoDRIVCg13cml0ZXNfc2NoZW1hGAcgASgNEhEKCWxlZGdlcl9pZBgIIAEoCRIPCgdwcm9ncmFtGAkgASgJEi4KCnN0YXJ0X3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCmdvcm91dGluZXMYCyABKAQSEgoKaGVhcF9ieXRlcxgMIAEoBBIrCgdzYW5kYm94GA0gASgLMhouaGFybmVzcy52MS5TYW5kYm94U3VwcG9ydEJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_timestamp, file_harness_v1_sandbox]);
+  fileDesc("ChloYXJuZXNzL3YxL3ByZXNlbmNlLnByb3RvEgpoYXJuZXNzLnYxIrACCghQcmVzZW5jZRIMCgRyb2xlGAEgASgJEhAKCGluc3RhbmNlGAIgASgJEg8KB2FkZHJlc3MYAyABKAkSDQoFcmVhZHkYBCABKAgSDgoGcmVhc29uGAUgASgJEhQKDHJlYWRzX3NjaGVtYRgGIAEoDRIVCg13cml0ZXNfc2NoZW1hGAcgASgNEhEKCWxlZGdlcl9pZBgIIAEoCRIPCgdwcm9ncmFtGAkgASgJEi4KCnN0YXJ0X3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCmdvcm91dGluZXMYCyABKAQSEgoKaGVhcF9ieXRlcxgMIAEoBBIrCgdzYW5kYm94GA0gASgLMhouaGFybmVzcy52MS5TYW5kYm94U3VwcG9ydCJNCghTdGVwV29yZBIQCghzZXF1ZW5jZRgBIAEoBBIQCghkZWxpdmVyeRgCIAEoBBIOCgZudW1iZXIYAyABKAQSDQoFd2FpdHMYBCABKAhCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_timestamp, file_harness_v1_sandbox]);
 
 /**
  * Presence is how a process reports a role to processes that query the
@@ -121,4 +121,49 @@ export type Presence = Message<"harness.v1.Presence"> & {
  */
 export const PresenceSchema: GenMessage<Presence> = /*@__PURE__*/
   messageDesc(file_harness_v1_presence, 0);
+
+/**
+ * StepWord is the last word of a worker about a step that it has. Workers publish it with their
+ * heartbeats on hm.work.EXECUTOR.NAMESPACE.RUN, without a reply subject; it is not stored. The
+ * workers of the executor remember it, and return it to the one that takes the step over.
+ *
+ * @generated from message harness.v1.StepWord
+ */
+export type StepWord = Message<"harness.v1.StepWord"> & {
+  /**
+   * Sequence of the step.
+   *
+   * @generated from field: uint64 sequence = 1;
+   */
+  sequence: bigint;
+
+  /**
+   * Number of its delivery to the worker, from 1.
+   *
+   * @generated from field: uint64 delivery = 2;
+   */
+  delivery: bigint;
+
+  /**
+   * Number of the word, from 1: of two the greater one is newer.
+   *
+   * @generated from field: uint64 number = 3;
+   */
+  number: bigint;
+
+  /**
+   * The worker waits for something else: a provider of which it has read nothing, a tool host, a
+   * judge. Unset: it works.
+   *
+   * @generated from field: bool waits = 4;
+   */
+  waits: boolean;
+};
+
+/**
+ * Describes the message harness.v1.StepWord.
+ * Use `create(StepWordSchema)` to create a new message.
+ */
+export const StepWordSchema: GenMessage<StepWord> = /*@__PURE__*/
+  messageDesc(file_harness_v1_presence, 1);
 

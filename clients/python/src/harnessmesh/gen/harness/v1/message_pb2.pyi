@@ -333,6 +333,7 @@ class TurnError(_message.Message):
     CALLER_FIELD_NUMBER: _builtins.int
     KEY_MISSING_FIELD_NUMBER: _builtins.int
     RETRY_AFTER_FIELD_NUMBER: _builtins.int
+    DEATHS_FIELD_NUMBER: _builtins.int
     kind: Global___TurnErrorKind.ValueType
     """The kind."""
     message: _builtins.str
@@ -342,6 +343,10 @@ class TurnError(_message.Message):
     key_missing: _builtins.bool
     """PROVIDER_UNAVAILABLE only: waiting does not help, because a key is missing. The run parks
     without a timer.
+    """
+    deaths: _builtins.int
+    """POISON only: workers that died while they worked on the step. The run parks, with a timer,
+    before it fails. 0: the error has another cause.
     """
     @_builtins.property
     def retry_after(self) -> _duration_pb2.Duration:
@@ -357,10 +362,11 @@ class TurnError(_message.Message):
         caller: _builtins.str = ...,
         key_missing: _builtins.bool = ...,
         retry_after: _duration_pb2.Duration | None = ...,
+        deaths: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["retry_after", b"retry_after"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "key_missing", b"key_missing", "kind", b"kind", "message", b"message", "retry_after", b"retry_after"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "deaths", b"deaths", "key_missing", b"key_missing", "kind", b"kind", "message", b"message", "retry_after", b"retry_after"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

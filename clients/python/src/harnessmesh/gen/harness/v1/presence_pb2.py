@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from harnessmesh.gen.harness.v1 import sandbox_pb2 as harness_dot_v1_dot_sandbox__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19harness/v1/presence.proto\x12\nharness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/sandbox.proto\"\xb0\x02\n\x08Presence\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x10\n\x08instance\x18\x02 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x03 \x01(\t\x12\r\n\x05ready\x18\x04 \x01(\x08\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12\x14\n\x0creads_schema\x18\x06 \x01(\r\x12\x15\n\rwrites_schema\x18\x07 \x01(\r\x12\x11\n\tledger_id\x18\x08 \x01(\t\x12\x0f\n\x07program\x18\t \x01(\t\x12.\n\nstart_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\ngoroutines\x18\x0b \x01(\x04\x12\x12\n\nheap_bytes\x18\x0c \x01(\x04\x12+\n\x07sandbox\x18\r \x01(\x0b\x32\x1a.harness.v1.SandboxSupportBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19harness/v1/presence.proto\x12\nharness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/sandbox.proto\"\xb0\x02\n\x08Presence\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x10\n\x08instance\x18\x02 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x03 \x01(\t\x12\r\n\x05ready\x18\x04 \x01(\x08\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12\x14\n\x0creads_schema\x18\x06 \x01(\r\x12\x15\n\rwrites_schema\x18\x07 \x01(\r\x12\x11\n\tledger_id\x18\x08 \x01(\t\x12\x0f\n\x07program\x18\t \x01(\t\x12.\n\nstart_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\ngoroutines\x18\x0b \x01(\x04\x12\x12\n\nheap_bytes\x18\x0c \x01(\x04\x12+\n\x07sandbox\x18\r \x01(\x0b\x32\x1a.harness.v1.SandboxSupport\"M\n\x08StepWord\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\x10\n\x08\x64\x65livery\x18\x02 \x01(\x04\x12\x0e\n\x06number\x18\x03 \x01(\x04\x12\r\n\x05waits\x18\x04 \x01(\x08\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,4 +36,6 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1'
   _globals['_PRESENCE']._serialized_start=101
   _globals['_PRESENCE']._serialized_end=405
+  _globals['_STEPWORD']._serialized_start=407
+  _globals['_STEPWORD']._serialized_end=484
 # @@protoc_insertion_point(module_scope)

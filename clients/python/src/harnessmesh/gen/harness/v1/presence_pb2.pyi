@@ -93,3 +93,42 @@ class Presence(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Presence: _TypeAlias = Presence  # noqa: Y015
+
+@_typing.final
+class StepWord(_message.Message):
+    """StepWord is the last word of a worker about a step that it has. Workers publish it with their
+    heartbeats on hm.work.EXECUTOR.NAMESPACE.RUN, without a reply subject; it is not stored. The
+    workers of the executor remember it, and return it to the one that takes the step over.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    DELIVERY_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    WAITS_FIELD_NUMBER: _builtins.int
+    sequence: _builtins.int
+    """Sequence of the step."""
+    delivery: _builtins.int
+    """Number of its delivery to the worker, from 1."""
+    number: _builtins.int
+    """Number of the word, from 1: of two the greater one is newer."""
+    waits: _builtins.bool
+    """The worker waits for something else: a provider of which it has read nothing, a tool host, a
+    judge. Unset: it works.
+    """
+    def __init__(
+        self,
+        *,
+        sequence: _builtins.int = ...,
+        delivery: _builtins.int = ...,
+        number: _builtins.int = ...,
+        waits: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["delivery", b"delivery", "number", b"number", "sequence", b"sequence", "waits", b"waits"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StepWord: _TypeAlias = StepWord  # noqa: Y015

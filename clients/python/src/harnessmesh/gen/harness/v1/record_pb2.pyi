@@ -1541,6 +1541,7 @@ class StepTaken(_message.Message):
     DEATHS_FIELD_NUMBER: _builtins.int
     RETURNED_FIELD_NUMBER: _builtins.int
     COMPANY_FIELD_NUMBER: _builtins.int
+    DIED_FIELD_NUMBER: _builtins.int
     executor: _builtins.str
     """The executor."""
     delivery: _builtins.int
@@ -1555,6 +1556,12 @@ class StepTaken(_message.Message):
     """Steps that caused deaths, possibly, and that this worker began together, this one
     included; 0 for a step that is not suspected.
     """
+    @_builtins.property
+    def died(self) -> _containers.RepeatedCompositeFieldContainer[_timestamp_pb2.Timestamp]:
+        """When deaths were counted, oldest first; those older than an hour are left out. Entries of
+        earlier versions have none.
+        """
+
     def __init__(
         self,
         *,
@@ -1563,10 +1570,11 @@ class StepTaken(_message.Message):
         deaths: _builtins.int = ...,
         returned: _builtins.bool = ...,
         company: _builtins.int = ...,
+        died: _abc.Iterable[_timestamp_pb2.Timestamp] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["company", b"company", "deaths", b"deaths", "delivery", b"delivery", "executor", b"executor", "returned", b"returned"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["company", b"company", "deaths", b"deaths", "delivery", b"delivery", "died", b"died", "executor", b"executor", "returned", b"returned"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
