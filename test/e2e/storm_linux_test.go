@@ -39,14 +39,14 @@ var stormKinds = []struct{ name, agents, turns string }{
 func TestSystemRunsOutliveTheirProcesses(t *testing.T) {
 	seed := *stormSeed
 	if seed == 0 {
-		seed = uint64(time.Now().UnixNano()) //nolint:gosec // any number
+		seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("-stormseed %d", seed)
 	for i := range *stormRuns {
 		kind := stormKinds[i%len(stormKinds)]
 		t.Run(fmt.Sprintf("%s-%d", kind.name, i), func(t *testing.T) {
 			t.Parallel()
-			random := rand.New(rand.NewPCG(seed, uint64(i))) //nolint:gosec // reproducible
+			random := rand.New(rand.NewPCG(seed, uint64(i)))
 			h, dir := newHome(t), t.TempDir()
 			const done = "  - {calls: [{name: work_complete, arguments: {summary: done}}]}\n"
 			write(t, dir, "root.yaml", "turns:\n"+kind.turns+done)
@@ -112,11 +112,10 @@ func followOnTerminal(t *testing.T, env, args []string) {
 func (h *home) followInPipe(t *testing.T, kind string, args []string) {
 	t.Helper()
 	code, stdout, stderr := h.finish(args...)
-	switch {
-	case code == 4 && kind == "question":
-		code, stdout, stderr = h.finish("answer", "r", "blue", "--resume")
-	case code == 4 && kind == "approval":
-		code, stdout, stderr = h.finish("approve", "r", "--resume")
+	answer := map[string][]string{"question": {"answer", "r", "blue", "--resume"}, "approval": {"approve", "r", "--resume"}}[kind]
+	// The process can die under a verb that answers, which then stores nothing.
+	for code == 4 && answer != nil || code == 1 && strings.Contains(stderr, "the gateway cannot be reached") {
+		code, stdout, stderr = h.finish(answer...)
 	}
 	if code != 0 {
 		t.Errorf("in a pipe: exit %d\n%s%s", code, tail(stdout), tail(stderr))

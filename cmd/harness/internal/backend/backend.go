@@ -57,7 +57,8 @@ type Options struct {
 	// Logger receives the log of a local mesh.
 	Logger *slog.Logger
 	// Background uses the background process of the user instead of a mesh in this process;
-	// nil: no.
+	// nil: no. With Server, which is then a local socket, it has the environment for the process there
+	// if that is the background process.
 	Background *Background
 	// Lasting: the session outlives the background process, and its calls join the next one.
 	Lasting bool
@@ -103,7 +104,11 @@ func Connect(ctx context.Context, opts Options, need Need) (*Session, error) {
 		if err != nil {
 			return nil, err
 		}
-		return remote(conn), nil
+		s := remote(conn)
+		if opts.Background != nil {
+			s.Client = harnessv1.NewGatewayServiceClient(&providingConn{ClientConnInterface: conn, local: harnessv1.NewLocalServiceClient(conn), opts: opts})
+		}
+		return s, nil
 	}
 	return connectLocal(ctx, opts, need)
 }

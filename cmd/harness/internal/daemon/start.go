@@ -55,7 +55,7 @@ func Join(ctx context.Context, dir string, program Program) (*grpc.ClientConn, e
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, startError(dir, err)
 	}
-	for {
+	for starts := 1; ; {
 		if err := check(dir, holding(dir)); err != nil {
 			return nil, err
 		}
@@ -69,7 +69,10 @@ func Join(ctx context.Context, dir string, program Program) (*grpc.ClientConn, e
 			}
 			return conn, err
 		}
-		if err := startOne(ctx, dir, program); err != nil && !errors.Is(err, ErrHeld) {
+		switch err := startOne(ctx, dir, program); {
+		case errors.Is(err, errEndedAtStart) && starts < maxStarts:
+			starts++
+		case err != nil && !errors.Is(err, ErrHeld):
 			return nil, startError(dir, err)
 		}
 		select {
@@ -156,6 +159,12 @@ func Environ(environ []string) []string {
 	})
 }
 
+// errEndedAtStart is returned for a process that was ended before it could report anything.
+var errEndedAtStart = errors.New("it ended at its start")
+
+// maxStarts is how often Join starts a process that is ended at its start.
+const maxStarts = 3
+
 // Spawn runs the program as background process and waits until it is ready. The error is
 // ErrHeld if another one is elected.
 func Spawn(ctx context.Context, program Program) error {
@@ -196,7 +205,7 @@ func Spawn(ctx context.Context, program Program) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
-	return fmt.Errorf("it ended at its start (%w)", err)
+	return fmt.Errorf("%w (%w)", errEndedAtStart, err)
 }
 
 // await returns the last line of a process, and notes those about what it waits for.

@@ -98,7 +98,7 @@ func (t *Target) Connect(ctx context.Context, a *console.Console, need backend.N
 		a.WarnOpenFile("--token-file", t.TokenFile)
 	}
 	var background *backend.Background
-	if t.background {
+	if t.background || strings.HasPrefix(t.Server, "unix:") {
 		background = NewBackground(a)
 	}
 	session, err := backend.Connect(ctx, backend.Options{

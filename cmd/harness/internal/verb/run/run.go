@@ -148,13 +148,13 @@ func (c *Cmd) start(ctx context.Context, a *console.Console, spec *harnessv1.Run
 	}
 	defer func() { target.Disconnect(ctx, a, f.Session) }()
 
-	started, err := startRun(ctx, a, session, request)
+	started, err := c.startRun(ctx, a, f, request)
 	if err != nil {
 		return console.Before(file.Locate(err))
 	}
 	f.Run = started.GetRunId()
 	f.Model, f.Workspace, f.Goal = spec.GetAgent().GetModel(), spec.GetWorkspace(), spec.GetGoal().GetInline()
-	if started.GetExisted() {
+	if started.GetExisted() && len(f.Sent) == 0 {
 		a.Report("run %s already exists; following it", f.Run)
 	}
 	return f.Follow(ctx, a)
@@ -174,12 +174,20 @@ func (c *Cmd) reach(ctx context.Context, a *console.Console, file *agentfile.Fil
 	return nil
 }
 
-// startRun starts a run. The request id makes it safe to retry.
-func startRun(ctx context.Context, a *console.Console, s *backend.Session, request *harnessv1.StartRunRequest) (*harnessv1.StartRunResponse, error) {
+// startRun starts a run. The request id makes it safe to retry. If the background process has died meanwhile,
+// another one gets the request, and resumes the run if the former had stored it.
+func (c *Cmd) startRun(ctx context.Context, a *console.Console, f *follower.Follower, request *harnessv1.StartRunRequest) (*harnessv1.StartRunResponse, error) {
 	ctx, stop := a.CancelOnSignal(ctx)
 	defer stop()
+	lost := false
 	for try := 1; ; try++ {
-		answer, err := s.Client.StartRun(ctx, request)
+		answer, err := f.Session.Client.StartRun(ctx, request)
+		if err == nil && lost && answer.GetExisted() {
+			id := follow.NewID()
+			if _, err = f.Session.Client.ResumeRun(ctx, &harnessv1.ResumeRunRequest{Namespace: c.Namespace, RunId: answer.GetRunId(), RequestId: id}); err == nil {
+				f.Sent, f.Resume = []string{id}, id
+			}
+		}
 		if err == nil {
 			return answer, nil
 		}
@@ -193,6 +201,13 @@ func startRun(ctx context.Context, a *console.Console, s *backend.Session, reque
 		case <-time.After(time.Duration(try) * 300 * time.Millisecond):
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
+		}
+		if f.Session.Process == nil {
+			continue
+		}
+		if session, err := c.Connect(ctx, a, backend.Own); err == nil {
+			target.Disconnect(ctx, a, f.Session)
+			lost, f.Session = true, session
 		}
 	}
 }
