@@ -19,6 +19,8 @@ import (
 func TestTheHolderOfTheDirectoryIsNamed(t *testing.T) {
 	h, dir := newHousehold(t), t.TempDir()
 	script := write(t, dir, "s.yaml", "turns:\n  - {calls: [{name: work_complete, arguments: {summary: done}}]}\n")
+	model := modeltest.NewServer(t, complete, complete, complete)
+	model.Key = "sk-of-the-terminal"
 	run := []string{"run", "--workspace", dir, "--model", "script:" + script, "--output", "json", "work"}
 	if code, _, stderr := start(t, h.env(), run...).wait(); code != 0 {
 		t.Fatalf("exit %d\n%s", code, stderr)
@@ -31,7 +33,8 @@ func TestTheHolderOfTheDirectoryIsNamed(t *testing.T) {
 		if code != 1 || !found || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%v: exit %d\n%s", held, code, stderr)
 		}
-		if code, _, stderr := start(t, h.env(), append(run, strings.Fields(flags)...)...).wait(); code != 0 {
+		env := h.env("OPENAI_API_KEY="+model.Key, "OPENAI_BASE_URL="+model.BaseURL()) // which the background process has not
+		if code, _, stderr := start(t, env, append([]string{"run", "--workspace", dir, "--model", "openai:test-model", "work"}, strings.Fields(flags)...)...).wait(); code != 0 {
 			t.Errorf("with %s: exit %d\n%s", flags, code, stderr)
 		}
 	}
