@@ -126,8 +126,16 @@ func (l *Log) Writable() error {
 	if l.renew != nil {
 		remedy = "work continues by itself once there is room"
 	}
-	return &runlog.Stall{Text: fmt.Sprintf("NATS stores nothing since %s: a write to stream %s is not acknowledged (%v); check the free space on its disk: %s",
-		oldest.since.UTC().Format(time.TimeOnly), stream, oldest.why, remedy)}
+	return &runlog.Stall{Text: fmt.Sprintf("NATS stores nothing since %s: a write to stream %s is not acknowledged (%v); %scheck the free space on its disk: %s",
+		oldest.since.UTC().Format(time.TimeOnly), stream, oldest.why, l.electing(), remedy)}
+}
+
+// electing names the other cause of writes without an answer, which only a replicated stream has.
+func (l *Log) electing() string {
+	if l.replicas > 1 {
+		return "its servers elect a leader, which takes up to ten seconds, or too few of them run; otherwise "
+	}
+	return ""
 }
 
 // unavailable wraps the failure of a request whose time is over. If nothing is stored at

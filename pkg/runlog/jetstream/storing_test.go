@@ -267,3 +267,15 @@ func TestUnansweredWrites(t *testing.T) {
 		return s.CachedInfo().State.Msgs == 1
 	})
 }
+
+// TestWritesWithoutAnswerOfAReplicatedStream are no proof of a full disk: a cluster may be electing a leader.
+func TestWritesWithoutAnswerOfAReplicatedStream(t *testing.T) {
+	t.Parallel()
+	for replicas, want := range map[int]bool{1: false, 3: true} {
+		l := &Log{timeout: time.Second, replicas: replicas}
+		l.stalls.record("RUNS_0", time.Now().Add(-time.Minute), errUnanswered, func() {})
+		if err := l.Writable(); err == nil || strings.Contains(err.Error(), "its servers elect a leader") != want {
+			t.Errorf("%d replicas: %v", replicas, err)
+		}
+	}
+}
