@@ -15,7 +15,7 @@ import (
 const silence = 10 * time.Second
 
 // unsettled are the silences after an interruption. Until all servers of a bus know a new subscription,
-// and all replicas have what is stored, a record may reach neither the feed nor the read after the
+// and all replicas have the stored records, a record may reach neither the feed nor the read after the
 // interruption.
 func unsettled() []time.Duration {
 	return []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second}
@@ -164,7 +164,7 @@ type Watcher struct {
 	// Patience is how long the log may be unavailable. Default 0.
 	Patience time.Duration
 	// Hints has a value after another path than the feed has brought a record of the run; Known
-	// returns the sequence of the newest of these. The feed loses what a server has stored and not
+	// returns the sequence of the newest of these. The feed loses records that a server has stored and not
 	// sent on before it died. Both may be nil.
 	Hints <-chan struct{}
 	Known func() uint64

@@ -102,7 +102,7 @@ func (l *loggedErrors) Errorf(format string, v ...any) {
 	l.texts = append(l.texts, fmt.Sprintf(format, v...))
 }
 
-// TestServerWithUsersLogsNoError: what it requires is known without a try. A client without
+// TestServerWithUsersLogsNoError: its requirement is known without a try. A client without
 // credentials shows that an error would be seen.
 func TestServerWithUsersLogsNoError(t *testing.T) {
 	t.Parallel()

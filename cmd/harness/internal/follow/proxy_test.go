@@ -12,9 +12,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// standIn answers 404 at the address of a gateway that is away, as a proxy without a backend does. refused
+// proxy404 answers 404 at the address of a gateway that is away, as a proxy without a backend does. refused
 // has a value once it has.
-func (b *bed) standIn() (refused chan struct{}, stop func()) {
+func (b *bed) proxy404() (refused chan struct{}, stop func()) {
 	b.t.Helper()
 	listener, err := net.Listen("tcp", b.address)
 	b.must(err)
@@ -45,7 +45,7 @@ func TestFollowThroughANotFound(t *testing.T) {
 	f := b.follow(follow.Config{})
 	f.out.expect(t, `"1-1"`, 1)
 	b.stop()
-	refused, gone := b.standIn()
+	refused, gone := b.proxy404()
 	<-refused
 	later, first := b.follow(follow.Config{Answered: true}), b.follow(follow.Config{})
 	if err := first.end(t); status.Code(err) != codes.Unimplemented {
