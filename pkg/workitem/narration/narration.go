@@ -1,9 +1,14 @@
 // Package narration recognises narration in artifacts: words that announce, introduce
-// or report on the product and are no part of it. Check is pure. It never fails: a
-// text in a language that it does not know is clean.
+// or report on the product and are no part of it, and placeholders. Check is pure. It never
+// fails: a text in a language that it does not know is clean.
+//
+// What narration is, is data: tables/ has one table a language, which gives the signs of
+// narration in a sentence, and rules.tsv, which gives each combination of signs and
+// circumstances a weight. One function adds the weights that hold for a line.
 package narration
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -26,38 +31,37 @@ const (
 func (l Level) String() string { return [...]string{"CLEAN", "LIGHT", "HEAVY"}[l] }
 
 const (
-	// window is the number of lines at each end are looked at; blank ones do not count.
+	// window is the number of lines at each end that may be stripped; blank ones do not count.
 	window = 5
-	// maxStripped is the number of lines may be stripped.
+	// maxStripped is the number of lines that may be stripped.
 	maxStripped = 3
+	// maxAlone is the number of lines that a text without content may have.
+	maxAlone = 12
 	// maxQuoted bounds a line that a reason quotes, in bytes.
 	maxQuoted = 80
 )
 
 // Check finds narration in the first and last lines of an artifact, and lines within its
-// content that report on the work, in English, German, French and Spanish. stripped is
-// the text to store: content itself if it is CLEAN, content without its narration and
-// blank edges if it is LIGHT, and empty if it is HEAVY. why names the lines; it is empty
-// if the content is CLEAN.
+// content that report on the work, in English, German, French, Spanish, Italian and
+// Portuguese. stripped is the text to store: content itself if it is CLEAN, content without its
+// narration and blank edges if it is LIGHT, and empty if it is HEAVY. why names the lines; it is
+// empty if the content is CLEAN.
 //
 // Words alone do not decide: "Let me know if Tuesday suits you" belongs at the end of a
 // letter, but not of a report. A line counts by what it says about the artifact, by its
-// position, and by the rest of the text: a letter may address its reader between
-// salutation and signature, and a text in the first person may start and end with it.
+// position, and by the rest of the text.
 func Check(content string) (level Level, stripped, why string) {
 	d := readDocument(content)
-	head, tail := d.ends()
-	if d.extendRegister(head, tail) {
-		head, tail = d.ends()
+	if len(d.order) == 0 {
+		return Clean, content, ""
 	}
-	if head+tail == len(d.order) && head+tail > 0 && !d.strong() {
+	if d.empty() {
+		return Heavy, "", "it is nothing but " + d.quote(0, len(d.order)) + ", which speaks of a product and is none"
+	}
+	head := d.leading()
+	tail := d.trailing(head)
+	if head+tail >= len(d.order) {
 		return Clean, content, "" // each line may be content, and there is no other
-	}
-	if head+tail > 0 && d.emptied(head, tail) {
-		return Clean, content, "" // a text that mentions its writer throughout
-	}
-	if head+tail == len(d.order) && head+tail > 0 {
-		return Heavy, "", "it is nothing but " + d.quote(0, head+tail) + ", which speaks of a product and is none"
 	}
 	if at := d.amid(head, len(d.order)-tail); at >= 0 {
 		return Heavy, "", d.quote(at, at+1) + " speaks of the work between the content"
@@ -66,92 +70,95 @@ func Check(content string) (level Level, stripped, why string) {
 	case lines == 0:
 		return Clean, content, ""
 	case lines > maxStripped:
-		return Heavy, "", fmt.Sprintf("%s speak of the artifact instead of being part of it", d.quoteEnds(head, tail))
+		return Heavy, "", d.quoteEnds(head, tail) + " speak of the artifact instead of being part of it"
 	}
 	return Light, d.without(head, tail), d.quoteEnds(head, tail)
 }
 
-// ends is the number of lines at the head and at the tail are narration.
-func (d *document) ends() (head, tail int) {
-	if head = d.leading(); head < len(d.order) {
-		tail = d.trailing(head)
-	}
-	return head, tail
-}
-
-// emptied reports whether nothing but titles would be left of the content, or less than is
-// removed without a line that is about an artifact for certain.
-func (d *document) emptied(head, tail int) bool {
-	left, removed, sure := 0, 0, d.program || d.tabular || d.fences > 0
+// empty reports whether all of the text is narration or a placeholder, but for its titles and
+// one sentence that may be either.
+func (d *document) empty() bool {
+	narrated, other := 0, 0
 	for n := range d.order {
-		switch l := d.at(n); {
-		case n < head || n >= len(d.order)-tail:
-			removed += len(l.raw)
-			sure = sure || l.says.weight == certain
-		case l.kind != heading && l.kind != rule:
-			left += len(l.raw)
+		l := d.at(n)
+		switch {
+		case n > maxAlone, l.kind == quoted, l.kind == code, l.kind == unread, d.facts&(isProgram|isTabular) != 0:
+			return false
+		case l.kind == rulerLine, l.kind == heading && len(d.order) > 1:
+		case l.signs&^(neutral|signText|signPart|signForm|signWhole) != 0 && d.score(n, alone) > 0:
+			narrated += len(l.raw)
+		case n > 0 && narrated > 0 && d.attached(n) && l.signs.has(working|signDone|signOffer|signPolite):
+		case strings.IndexFunc(l.raw, wordRune) < 0:
+		case n > 0 && strings.HasSuffix(d.at(n-1).bare, ":"):
+			return false // it is what the line before it introduces
+		default:
+			other += len(l.raw)
 		}
 	}
-	return left > 0 && left < removed && !sure || left == 0 && head+tail > 1 && head+tail < len(d.order)
+	return narrated > 0 && other*2 < narrated || narrated+other == 0 && d.blankForm()
 }
 
-// strong reports whether half of the lines are about an artifact for certain.
-func (d *document) strong() bool {
-	count := 0
-	for n := range d.order {
-		if says := d.at(n).says; says.weight == certain || len(d.order) == 1 && says.first.has(signWill|signLook) && says.has(signMe) {
-			count++
-		}
-	}
-	return count*2 >= len(d.order)
+// blankForm reports whether a text without a word and of one line is a placeholder: "…", "---".
+func (d *document) blankForm() bool {
+	return len(d.order) == 1 && strings.Trim(d.at(0).raw, ".…-–—_*[]()<>{}?xX \t\r") == ""
 }
 
-// leading is the number of lines at the head, blank ones not counted, are narration.
+// leading is the number of lines at the head that are narration, blank ones not counted.
 func (d *document) leading() int {
 	if n := d.structured(true); n > 0 {
 		return n
 	}
-	n := d.prefaced()
-	for n < min(len(d.order), window) {
-		switch {
-		case d.accept(n, atHead):
-			n++
-		case n > 0 && d.continues(n):
-			n++
-		default:
-			return n
-		}
+	n := 0
+	for n < min(len(d.order), window) && (d.narrates(n, atHead) || n > 0 && d.attached(n) || n > 0 && d.bridges(n)) {
+		n++
 	}
 	return n
 }
 
-// trailing is the number of lines at the tail are narration, when the first head lines
-// are.
+// bridges reports whether line n, between narration at the head, says nothing else.
+func (d *document) bridges(n int) bool {
+	l := d.at(n)
+	return l.kind == prose && !l.framed && len(l.bare) <= maxRead && n+1 < min(len(d.order), window) && d.sameParagraph(n) && d.sameParagraph(n+1) && d.narrates(n+1, atHead)
+}
+
+// trailing is the number of lines at the tail that are narration, if the first head lines are.
 func (d *document) trailing(head int) int {
 	if n := d.structured(false); n > 0 && n < len(d.order)-head {
 		return n
 	}
 	for n := max(head, len(d.order)-window); n < len(d.order); n++ {
-		if n == 0 && d.at(n).says.weight < certain {
-			continue // a line that may be content is content when there is no other
-		}
-		if d.accept(n, atTail) && d.narratesOn(n) {
+		if d.narrates(n, atTail) && d.narratesOn(n) {
 			return len(d.order) - n
 		}
 	}
 	return 0
 }
 
-// narratesOn reports whether from the narration in line n on all is narration.
+// narrates reports whether line n is narration at an edge.
+func (d *document) narrates(n int, where facts) bool {
+	l := d.at(n)
+	return l.kind == prose && !d.isCode(l) && d.score(n, where) > 0 && d.inline(n) == 0 && (where != atTail || !l.startsWithContent())
+}
+
+// isCode reports whether a line is one of a program.
+func (d *document) isCode(l *line) bool { return d.facts&isProgram != 0 && coded(l.raw) }
+
+// startsWithContent reports whether a sentence that may be content precedes another one.
+func (l *line) startsWithContent() bool {
+	return len(l.sentences) > 1 && l.sentences[0]&^(neutral|signText|signPart|signForm|signYou|signPublic|signSize|signWhole) == 0 && !l.sentences[0].has(signBrief)
+}
+
+// narratesOn reports whether from the narration in line n on all is narration, but for one line
+// of prose in its paragraph or between two that are.
 func (d *document) narratesOn(n int) bool {
-	list := strings.HasSuffix(d.at(n).bare, ":") || d.boldTitle(n)
+	list := strings.HasSuffix(d.at(n).bare, ":")
+	unknowns := 0
 	for n++; n < len(d.order); n++ {
 		l := d.at(n)
 		switch {
-		case l.kind == rule, d.accept(n, atTail):
-		case list && l.kind == item:
-		case d.continues(n):
-		case l.kind == prose && !l.protected && anaphor.matchString(l.plain):
+		case l.kind == rulerLine, d.narrates(n, atTail), list && l.kind == item, d.attached(n):
+		case l.kind == prose && !l.framed && isSentence(l.bare) && unknowns == 0 && (d.sameParagraph(n) && len(l.bare) <= maxRead || n+1 < len(d.order) && d.narrates(n+1, atTail)):
+			unknowns++
 		default:
 			return false
 		}
@@ -159,41 +166,115 @@ func (d *document) narratesOn(n int) bool {
 	return true
 }
 
-// continues reports whether line n belongs to the sentence or the paragraph of narration in
-// the line before it.
-func (d *document) continues(n int) bool {
+// attached reports whether line n belongs to the sentence or the paragraph of the line before it,
+// which is narration.
+func (d *document) attached(n int) bool {
 	before, l := d.at(n-1), d.at(n)
-	if l.kind != prose || l.protected || !d.sameParagraph(n) {
+	if !d.sameParagraph(n) || l.framed || l.kind != prose && l.kind != item {
 		return false
 	}
-	return !sentence(before.bare) || !strings.HasSuffix(before.bare, ":") && anaphor.matchString(l.plain)
+	if l.kind == item {
+		return strings.HasSuffix(before.bare, ":") || before.kind == item
+	}
+	return !isSentence(before.bare) || !strings.HasSuffix(before.bare, ":") && l.signs.has(signBack|signMe|signOffer|signPolite)
 }
 
 // amid returns the first line of narration within the content from line from to line
 // to; -1 if there is none.
 func (d *document) amid(from, to int) int {
 	for n := from; n < to; n++ {
-		if d.interrupts(n) {
+		l := d.at(n)
+		if d.isCode(l) {
+			continue
+		}
+		if (l.kind == prose && n > from && n < to-1 || l.signs.has(signTool) && l.kind == item) && d.score(n, amid) > 0 {
 			return n
 		}
-		if d.mixed(n, from, to) {
+		if n == from && d.inline(n) > 0 || n == to-1 && n == len(d.order)-1 && d.mixed(n) {
 			return n
 		}
 	}
 	return -1
 }
 
-// without returns the content without head and tail lines, blank edges, and the rules
+// inline returns where content follows in line n, which hands it over in its first words; 0 if
+// it does not.
+func (d *document) inline(n int) int {
+	l := d.at(n)
+	at := strings.Index(l.bare, ": ")
+	if at < 0 || l.kind != prose || l.framed || len(strings.Fields(l.bare[at:min(len(l.bare), at+maxRead)])) < 4 {
+		return 0
+	}
+	said := line{raw: l.raw, bare: l.bare[:at+1], kind: prose}
+	said.read()
+	if said.signs.has(signHand|signHail) && said.signs.has(signText|signRequest) && said.signs.has(signBegins) && !said.signs.has(signVoice) {
+		return at + 2
+	}
+	return 0
+}
+
+// mixed reports whether line n ends with a sentence of narration after content.
+func (d *document) mixed(n int) bool {
+	l := d.at(n)
+	if l.kind != prose || l.framed || len(l.sentences) < 2 || d.facts&isCommit != 0 {
+		return false
+	}
+	whole := *l
+	defer func() { *d.at(n) = whole }()
+	l.sentences = l.sentences[len(l.sentences)-1:]
+	l.signs = l.sentences[0]
+	return d.score(n, atTail) > mixedScore
+}
+
+// mixedScore is the score above which the last sentence of a paragraph of content is narration.
+const mixedScore = 30
+
+// structured is the number of lines that precede (or follow) a JSON document: they are no
+// part of it, whatever they say. 0 if the artifact is something else.
+func (d *document) structured(head bool) int {
+	from, to := -1, -1
+	for n := range d.order {
+		trimmed := strings.TrimSpace(d.at(n).raw)
+		if from < 0 && (trimmed[0] == '{' || trimmed[0] == '[') {
+			from = n
+		}
+		if last := trimmed[len(trimmed)-1]; last == '}' || last == ']' {
+			to = n
+		}
+	}
+	if from < 0 || to < from || from == 0 && to == len(d.order)-1 || (to-from+1)*2 < len(d.order) || from > window || len(d.order)-1-to > window {
+		return 0
+	}
+	raw := make([]string, 0, to-from+1)
+	for n := from; n <= to; n++ {
+		raw = append(raw, d.at(n).raw)
+	}
+	text := strings.Join(raw, "\n")
+	if len(text) < 16 || !json.Valid([]byte(text)) {
+		return 0
+	}
+	for n := range d.order {
+		if (n < from || n > to) && d.at(n).kind != prose && d.at(n).kind != item {
+			return 0
+		}
+	}
+	if head {
+		return from
+	}
+	return len(d.order) - 1 - to
+}
+
+// without returns the content without head and tail lines, blank edges, and the rulers
 // that separate them.
 func (d *document) without(head, tail int) string {
 	from, to := 0, len(d.lines)
 	if head > 0 {
-		for from = d.order[head-1] + 1; head < len(d.order)-1 && d.at(head).kind == rule && !d.frontMatter(head); head++ {
+		for from = d.order[head-1] + 1; head < len(d.order)-1 && d.at(head).kind == rulerLine && !d.frontMatter(head); head++ {
 			from = d.order[head] + 1
 		}
 	}
 	if last := len(d.order) - tail; tail > 0 {
-		for to = d.order[last]; last-1 > head && d.at(last-1).kind == rule; last-- {
+		for to = d.order[last]; last-1 > head && d.at(last-1).kind == rulerLine; last-- {
 			to = d.order[last-1]
 		}
 	}
@@ -204,13 +285,13 @@ func (d *document) without(head, tail int) string {
 	return trimBlankEdges(raw)
 }
 
-// frontMatter reports whether the rule in line n opens a block of metadata.
+// frontMatter reports whether the ruler in line n opens a block of metadata.
 func (d *document) frontMatter(n int) bool {
 	if n+2 >= len(d.order) || d.order[n+1] != d.order[n]+1 {
 		return false
 	}
 	for m := n + 1; m < len(d.order); m++ {
-		if d.at(m).kind == rule {
+		if d.at(m).kind == rulerLine {
 			return true
 		}
 	}

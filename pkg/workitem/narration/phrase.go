@@ -1,21 +1,28 @@
 package narration
 
 import (
+	"bytes"
+	"embed"
 	"math/bits"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 )
 
-// The signs of narration are phrases: sequences of words and of classes of words. They
-// are read from tables and looked up by their first word, so the cost of reading a line
-// does not depend on their number.
+// The tables have one file a language, and any.tsv for all of them. A row is a class of words,
+// "@name" and its words, or a sign and a phrase that gives it. Phrases are looked up by their
+// first word, so the cost of reading a line does not depend on their number.
 //
-// A phrase is written as words between blanks. "a|b" is either word, "@made" matches
-// that class, "*3" stands for up to three words of any kind, a word that ends with
-// "?" may be missing, "^" is the beginning of a sentence, after adverbs, and "$" its
-// end. Commas do not count.
+// A phrase is written as words between blanks. "a|b" is either word, "@made" a word of that
+// class, "_" any word, "*3" up to three words of any kind, a word that ends with "?" may be
+// missing, "^" is the beginning of a sentence, after adverbs, and "$" its end. Commas do not
+// count where no "," is named.
+//
+//go:embed tables
+var tables embed.FS
 
-// token is a word as phrases read it: in lower case, without an apostrophe's variants.
+// token is a word as phrases read it: in lower case, with a straight apostrophe.
 type token struct {
 	text  string
 	class classes
@@ -28,9 +35,10 @@ type classes uint64
 type element struct {
 	words    []string
 	class    classes
-	gap      int // this many words of any kind, when above 0
+	gap      int // up to this many words of any kind, if above 0
 	optional bool
 	end      bool
+	any      bool
 }
 
 // phrase is a row of elements and the sign that it gives.
@@ -40,64 +48,109 @@ type phrase struct {
 	start    bool
 }
 
-// phrasebook has phrases by the word or the class that they start with.
-type phrasebook struct {
+// rule adds its weight to the score of a line that has all of its signs in one sentence, and
+// all of its circumstances.
+type rule struct {
+	weight int
+	signs  signs
+	facts  facts
+}
+
+// book has the tables: phrases by the word or the class that they start with, and rules.
+type book struct {
 	byWord  map[string][]phrase
 	byClass [64][]phrase
 	lexicon map[string]classes
 	names   map[string]classes
+	// known has all words of the tables.
+	known map[string]bool
+	rules   []rule
+	// files, leads and endings are classes that the reader of words needs.
+	files, leads, endings, past, capitals classes
 }
 
-// newPhrasebook reads classes of words, by name, and phrases, by the sign they give.
-func newPhrasebook(words map[string]string, tables ...map[signs][]string) *phrasebook {
-	b := &phrasebook{byWord: map[string][]phrase{}, lexicon: map[string]classes{}, names: map[string]classes{}}
-	for name, list := range words {
-		class := classes(1) << len(b.names)
-		b.names[name] = class
-		for word := range strings.FieldsSeq(list) {
-			b.lexicon[word] |= class
-		}
+// read returns the tables. They are read when the first artifact is checked; most processes
+// never check one.
+var read = sync.OnceValue(func() *book {
+	b := &book{byWord: map[string][]phrase{}, lexicon: map[string]classes{}, names: map[string]classes{}, known: map[string]bool{}}
+	var rows [][2]string
+	files, err := tables.ReadDir("tables")
+	if err != nil {
+		panic(err) // they are part of the program
 	}
-	for _, table := range tables {
-		for sign, texts := range table {
-			for _, text := range texts {
-				b.add(sign, text)
+	for _, file := range files {
+		text, err := tables.ReadFile("tables/" + file.Name())
+		if err != nil {
+			panic(err)
+		}
+		for line := range bytes.Lines(text) {
+			row := strings.TrimSpace(string(line))
+			first, rest, _ := strings.Cut(row, "\t")
+			class, isClass := strings.CutPrefix(first, "@")
+			switch {
+			case row == "" || row[0] == '#':
+			case file.Name() == "rules.tsv":
+				b.rules = append(b.rules, newRule(first, rest))
+			case isClass:
+				for word := range strings.FieldsSeq(rest) {
+					b.lexicon[word] |= b.class(class)
+					b.known[word] = true
+				}
+			default:
+				rows = append(rows, [2]string{first, rest})
 			}
 		}
 	}
+	b.files, b.leads, b.endings, b.past, b.capitals = b.class("file"), b.class("lead"), b.class("ending"), b.class("past"), b.class("capitals")
+	for _, row := range rows {
+		b.add(signNamed(row[0]), row[1])
+	}
 	return b
+})
+
+// class returns the class with a name.
+func (b *book) class(name string) classes {
+	if b.names[name] == 0 {
+		b.names[name] = 1 << len(b.names)
+	}
+	return b.names[name]
 }
 
-func (b *phrasebook) add(sign signs, text string) {
+// newRule reads a row of rules.tsv: its weight, then signs and circumstances.
+func newRule(weight, names string) rule {
+	n, err := strconv.Atoi(weight)
+	if err != nil {
+		panic(err)
+	}
+	r := rule{weight: n}
+	for name := range strings.FieldsSeq(names) {
+		if at := slices.Index(namesOfFacts, name); at >= 0 {
+			r.facts |= 1 << at
+		} else {
+			r.signs |= signNamed(name)
+		}
+	}
+	return r
+}
+
+func signNamed(name string) signs {
+	at := slices.Index(namesOfSigns, name)
+	if at < 0 {
+		panic("no sign is named " + name)
+	}
+	return 1 << at
+}
+
+// add adds a phrase for each way to begin it.
+func (b *book) add(sign signs, text string) {
 	p := phrase{sign: sign}
 	for part := range strings.FieldsSeq(text) {
-		e := element{}
 		if part == "^" {
 			p.start = true
 			continue
 		}
-		if strings.HasSuffix(part, "?") && part != "?" {
-			e.optional, part = true, part[:len(part)-1]
-		}
-		if part[0] == '*' {
-			e.gap = int(part[1] - '0')
-		} else {
-			for word := range strings.SplitSeq(part, "|") {
-				if word == "$" {
-					e.end = true
-				} else if name, isClass := strings.CutPrefix(word, "@"); isClass {
-					if b.names[name] == 0 {
-						panic("no class of words is named " + name)
-					}
-					e.class |= b.names[name]
-				} else {
-					e.words = append(e.words, word)
-				}
-			}
-		}
-		p.elements = append(p.elements, e)
+		p.elements = append(p.elements, b.element(part))
 	}
-	// Where the first word may be missing, it begins with the second one as well.
 	for ; ; p.elements = p.elements[1:] {
 		first := p.elements[0]
 		first.optional = false
@@ -116,22 +169,48 @@ func (b *phrasebook) add(sign signs, text string) {
 	}
 }
 
-// read is what signs a sentence gives; lead is how many of its first words only lead
-// to what it says.
-func (b *phrasebook) read(sentence []token, lead int) signs {
+func (b *book) element(part string) element {
+	e := element{}
+	if strings.HasSuffix(part, "?") && part != "?" {
+		e.optional, part = true, part[:len(part)-1]
+	}
+	if part[0] == '*' {
+		e.gap = int(part[1] - '0')
+		return e
+	}
+	for word := range strings.SplitSeq(part, "|") {
+		switch name, isClass := strings.CutPrefix(word, "@"); {
+		case word == "$":
+			e.end = true
+		case word == "_":
+			e.any = true
+		case isClass && b.names[name] == 0:
+			panic("no class of words is named " + name)
+		case isClass:
+			e.class |= b.names[name]
+		default:
+			e.words = append(e.words, word)
+			b.known[word] = true
+		}
+	}
+	return e
+}
+
+// signsOf returns the signs of a sentence. Its first lead words only lead to what it says.
+func (b *book) signsOf(sentence []token, lead int) signs {
 	var found signs
-	for at, t := range sentence {
-		for _, p := range b.byWord[t.text] {
-			if found&p.sign != p.sign && (!p.start || at <= lead) && matches(p.elements, sentence[at:]) {
+	try := func(phrases []phrase, at int) {
+		for i := range phrases {
+			p := &phrases[i]
+			if found&p.sign == 0 && (!p.start || at <= lead) && matches(p.elements, sentence[at:]) {
 				found |= p.sign
 			}
 		}
+	}
+	for at, t := range sentence {
+		try(b.byWord[t.text], at)
 		for class := t.class; class != 0; class &= class - 1 {
-			for _, p := range b.byClass[bits.TrailingZeros64(uint64(class))] {
-				if found&p.sign != p.sign && (!p.start || at <= lead) && matches(p.elements, sentence[at:]) {
-					found |= p.sign
-				}
-			}
+			try(b.byClass[bits.TrailingZeros64(uint64(class))], at)
 		}
 	}
 	return found
@@ -142,7 +221,7 @@ func matches(elements []element, sentence []token) bool {
 	if len(elements) == 0 {
 		return true
 	}
-	e := elements[0]
+	e := &elements[0]
 	if e.gap > 0 {
 		for n := 0; n <= e.gap && n <= len(sentence); n++ {
 			if matches(elements[1:], sentence[n:]) {
@@ -160,5 +239,5 @@ func matches(elements []element, sentence []token) bool {
 	if e.end && len(sentence) == 0 {
 		return true
 	}
-	return len(sentence) > 0 && (sentence[0].class&e.class != 0 || slices.Contains(e.words, sentence[0].text)) && matches(elements[1:], sentence[1:])
+	return len(sentence) > 0 && (e.any || sentence[0].class&e.class != 0 || slices.Contains(e.words, sentence[0].text)) && matches(elements[1:], sentence[1:])
 }

@@ -2,7 +2,6 @@ package narration
 
 import (
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -17,6 +16,9 @@ type utterance struct {
 	lead int
 	// ends is the sign that ends it; 0 when none does.
 	ends rune
+	// unknown is the number of words that no table has; names is the number of words after the
+	// first that begin with a capital letter, and numbers that of those with a digit.
+	unknown, names, numbers int
 }
 
 // utterances reads a line as sentences. What it quotes is one word.
@@ -25,7 +27,7 @@ func utterances(bare string) []utterance {
 	var u utterance
 	finish := func(ends rune) {
 		if u.ends = ends; len(u.words) > 0 {
-			for u.lead < len(u.words) && (u.words[u.lead].text == "," || u.words[u.lead].class&leads() != 0) {
+			for u.lead < len(u.words) && (u.words[u.lead].text == "," || u.words[u.lead].class&read().leads != 0) {
 				u.lead++
 			}
 			all = append(all, u)
@@ -96,7 +98,7 @@ func quoteEnd(text string, at int, opened rune) int {
 
 func quotation(text string, opened rune) token {
 	if opened == '`' && fileLike(text) {
-		return token{text: "\"", class: files()}
+		return token{text: "\"", class: read().files}
 	}
 	return token{text: "\""}
 }
@@ -104,7 +106,7 @@ func quotation(text string, opened rune) token {
 // fileLike reports whether a word looks like the name of a file.
 func fileLike(word string) bool {
 	dot := strings.LastIndexByte(word, '.')
-	return dot > 0 && len(word)-dot <= 9 && fileEndings()[strings.ToLower(word[dot+1:])]
+	return dot > 0 && len(word)-dot <= 9 && read().lexicon[strings.ToLower(word[dot+1:])]&read().endings != 0
 }
 
 // workItem reports whether a word is the id of a work item.
@@ -115,28 +117,31 @@ func workItem(word string) bool {
 // add appends a word; the French article of "l'archive" is a separate word.
 func (u *utterance) add(word string) {
 	if fileLike(word) || workItem(word) {
-		u.words = append(u.words, token{text: word, class: files()})
+		u.words = append(u.words, token{text: word, class: read().files})
 		return
 	}
+	first, _ := utf8.DecodeRuneInString(word)
+	begins := len(u.words) == 0
 	word = strings.ToLower(strings.ReplaceAll(word, "’", "'"))
-	if at := strings.IndexByte(word, '\''); at > 0 && at <= 2 {
+	if at := strings.IndexByte(word, '\''); at > 0 && at <= 5 {
 		switch word[:at] {
-		case "l", "d", "qu", "n", "s", "m", "t", "c", "j":
-			u.words = append(u.words, token{text: word[:at+1], class: phrases().lexicon[word[:at+1]]})
+		case "l", "d", "qu", "n", "s", "m", "t", "c", "j", "un", "dell", "nell", "all", "dall", "sull", "quest":
+			u.words = append(u.words, token{text: word[:at+1], class: read().lexicon[word[:at+1]]})
 			word = word[at+1:]
 		}
 	}
-	class := phrases().lexicon[word]
+	class := read().lexicon[word]
+	switch known := read().known[word] || class != 0; {
+	case strings.ContainsAny(word, "0123456789"):
+		u.numbers++
+	case !known && unicode.IsUpper(first) && !begins:
+		u.names++
+		u.unknown++
+	case !known && (len(word) < 5 || !strings.HasSuffix(word, "ed")):
+		u.unknown++
+	}
 	if len(word) > 4 && strings.HasSuffix(word, "ed") {
-		class |= phrases().names["past"]
+		class |= read().past
 	}
 	u.words = append(u.words, token{text: word, class: class})
 }
-
-var fileEndings = sync.OnceValue(func() map[string]bool {
-	all := map[string]bool{}
-	for ending := range strings.FieldsSeq("md markdown txt json jsonl yaml yml csv tsv py go js jsx ts tsx htm html doc docx pdf sql sh xml toml ini rs java rb c cpp h css xls xlsx ppt pptx tex rst ipynb log tf kt swift php") {
-		all[ending] = true
-	}
-	return all
-})
