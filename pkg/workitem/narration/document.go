@@ -61,7 +61,7 @@ var patterns = sync.OnceValue(func() (p struct{ item, ruler, fence, speaker, cod
 	p.code = regexp.MustCompile(`^\s*(import|from|def|func|class|package|#include|const|let|var|if|for|while|return|else|elif|try|except|with|fn|pub|use|impl|struct|type|export|public|private|static|SELECT|FROM|WHERE|LIMIT|INSERT|do|done|fi|then|esac|end|echo|cd|ssh|curl|sudo|npm|pip|git|docker|RUN|COPY|CMD|ENV|WORKDIR|ENTRYPOINT|data class|fun|val|CREATE|UPDATE|JOIN|GROUP|ORDER|<\??/?[a-zA-Z!]|@\w)[\s({*"'<>=:]?|^\s*[\w.\[\]"']+\s*(=|:=|\+=)\s*\S|^\s*[\w.]+\(.*\)\s*$|^\s*(?:- )?[a-z_][\w.-]*:(?:\s|$)`)
 	p.key = regexp.MustCompile(`^[\p{L}_][\p{L}_.-]*: `)
 	p.signed = regexp.MustCompile(`^(?:--\s?|–\s?|—\s?|-)\p{Lu}[\p{L}.]*(?: \p{Lu}[\p{L}.]*){0,3}$`)
-	p.commit = regexp.MustCompile(`^(?:(?:build|chore|ci|docs|feat|fix|perf|refactor|revert|style|test)(?:\([^)]{1,40}\))?!?: \S|[\w./-]{1,30}: [a-z]|Merge |Revert ")`)
+	p.commit = regexp.MustCompile(`^(?:(?:build|chore|ci|docs|feat|fix|perf|refactor|revert|style|test)(?:\([^)]{1,40}\))?!?: \S|[a-z][\w./-]{0,30}: [a-z]|Merge |Revert ")`)
 	p.trailer = regexp.MustCompile(`^(?:(?:Signed-off|Reviewed|Co-authored|Acked|Tested|Reported)-by|Change-Id|Fixes|Closes|Refs|BREAKING CHANGE)(?:: | #)\S`)
 	return p
 })
@@ -101,10 +101,13 @@ func readDocument(content string) *document {
 		if l.kind == heading {
 			headings++
 		}
-		if l.kind == prose || l.kind == item || l.kind == heading {
+		if l.kind == prose || l.kind == item || l.kind == heading || l.kind == code && toolCall(l.raw) {
 			l.bare = bare(l.raw)
 			if len(l.bare) <= maxRemark {
 				l.read()
+			}
+			if l.kind == code {
+				l.sentences, l.signs = []signs{signTool | signBegins}, signTool|signBegins
 			}
 		}
 	}
@@ -151,10 +154,16 @@ func placeholder(trimmed string) bool {
 		!strings.ContainsAny(inner, "<>{}[]=/\"';@,|&") && (first != '<' || strings.Contains(inner, " ") && inner[0] != '!' && inner[0] != '?')
 }
 
+// toolCall reports whether a line is markup of a call of a tool.
+func toolCall(raw string) bool {
+	begun := strings.TrimSpace(raw[:min(len(raw), maxRead)])
+	return strings.HasPrefix(begun, "<tool_call") || strings.HasPrefix(begun, "<function_call") || strings.HasPrefix(begun, `{"tool":`) || strings.HasPrefix(begun, `{"tool_call`)
+}
+
 // bare returns a line without the signs around its words.
 func bare(raw string) string {
 	return strings.TrimFunc(strings.TrimSpace(raw), func(r rune) bool {
-		return strings.ContainsRune("*_~()[]{}<>#%/+-• \t", r) || unicode.Is(unicode.So, r) || unicode.Is(unicode.Sk, r) || r == 0xFE0F || r == 0x200D
+		return strings.ContainsRune("*_~()[]{}<>#%/+-• \t", r) || unicode.Is(unicode.So, r) || unicode.Is(unicode.Sk, r) && r != '`' || r == 0xFE0F || r == 0x200D
 	})
 }
 
@@ -182,7 +191,8 @@ func (d *document) frameLetter() {
 		}
 	}
 	for n := len(d.order) - 1; n >= max(0, len(d.order)-2*window, from+1); n-- {
-		if l := d.at(n); l.kind == prose && l.signs.has(signClosing) && len(strings.Fields(l.bare)) <= 8 || len(l.raw) < maxRead && patterns().signed.MatchString(strings.TrimSpace(l.raw)) {
+		if l := d.at(n); l.kind == prose && l.signs.has(signClosing) && len(strings.Fields(l.bare)) <= 8 ||
+			len(l.raw) < maxRead && patterns().signed.MatchString(strings.TrimSpace(l.raw)) {
 			to = d.signatureEnd(n)
 			break
 		}
@@ -216,7 +226,7 @@ func (d *document) signatureEnd(n int) int {
 		head := strings.ToUpper(strings.ReplaceAll(l.raw[:min(len(l.raw), 4)], ".", ""))
 		switch {
 		case strings.HasPrefix(head, "PS"):
-		case l.kind == rulerLine, len(strings.Fields(l.raw)) > 8, l.signs.has(working|signDone|signOffer|signSize), !d.sameParagraph(m) && isSentence(l.bare):
+		case l.kind == rulerLine, len(strings.Fields(l.raw)) > 8, l.signs.has(working | signDone | signOffer | signSize), !d.sameParagraph(m) && isSentence(l.bare):
 			return end
 		}
 		end = m

@@ -13,6 +13,9 @@ func FuzzNarration(f *testing.F) {
 			f.Add(a.Content)
 		}
 	}
+	for _, unit := range []string{"\"`“", "--- ", "I'll ", "Here is the plan:\n", "- I'll write it.\n", "TODO ", "[x] ", "save_artifact(", "```\n", "# a\n\n"} {
+		f.Add(strings.Repeat(unit, 4<<10/len(unit)))
+	}
 	f.Add("\xff\xfe\n: \n```\n")
 	f.Fuzz(func(t *testing.T, content string) {
 		level, stripped, why := narration.Check(content)

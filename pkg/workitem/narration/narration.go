@@ -85,7 +85,7 @@ func (d *document) empty() bool {
 		case n > maxAlone, l.kind == quoted, l.kind == code, l.kind == unread, d.facts&(isProgram|isTabular) != 0:
 			return false
 		case l.kind == rulerLine, l.kind == heading && len(d.order) > 1:
-		case l.signs&^(neutral|signText|signPart|signForm|signWhole) != 0 && d.score(n, alone) > 0:
+		case (l.signs&^(neutral|signText|signPart|signForm|signWhole) != 0 || placeholder(strings.TrimSpace(l.raw))) && d.score(n, alone) > 0:
 			narrated += len(l.raw)
 		case n > 0 && narrated > 0 && d.attached(n) && l.signs.has(working|signDone|signOffer|signPolite):
 		case strings.IndexFunc(l.raw, wordRune) < 0:
@@ -98,9 +98,16 @@ func (d *document) empty() bool {
 	return narrated > 0 && other*2 < narrated || narrated+other == 0 && d.blankForm()
 }
 
-// blankForm reports whether a text without a word and of one line is a placeholder: "…", "---".
+// blankForm reports whether a text of titles alone, or of one line without a word, is a
+// placeholder: "…", "---".
 func (d *document) blankForm() bool {
-	return len(d.order) == 1 && strings.Trim(d.at(0).raw, ".…-–—_*[]()<>{}?xX \t\r") == ""
+	titles := 0
+	for n := range d.order {
+		if l := d.at(n); l.kind == heading && strings.HasPrefix(l.raw, "#") && !d.sameParagraph(n) {
+			titles++
+		}
+	}
+	return titles > 2 && titles == len(d.order) || len(d.order) == 1 && strings.Trim(d.at(0).raw, ".…-–—_*?xX \t\r") == ""
 }
 
 // leading is the number of lines at the head that are narration, blank ones not counted.
@@ -145,7 +152,11 @@ func (d *document) isCode(l *line) bool { return d.facts&isProgram != 0 && coded
 
 // startsWithContent reports whether a sentence that may be content precedes another one.
 func (l *line) startsWithContent() bool {
-	return len(l.sentences) > 1 && l.sentences[0]&^(neutral|signText|signPart|signForm|signYou|signPublic|signSize|signWhole) == 0 && !l.sentences[0].has(signBrief)
+	if len(l.sentences) < 2 {
+		return false
+	}
+	first := l.sentences[0]
+	return first&^(neutral|signText|signPart|signForm|signYou|signPublic|signWhole) == 0 && (!first.has(signBrief) || first.has(signNumbers|signNames|signStrange))
 }
 
 // narratesOn reports whether from the narration in line n on all is narration, but for one line
@@ -187,7 +198,7 @@ func (d *document) amid(from, to int) int {
 		if d.isCode(l) {
 			continue
 		}
-		if (l.kind == prose && n > from && n < to-1 || l.signs.has(signTool) && l.kind == item) && d.score(n, amid) > 0 {
+		if (l.kind == prose && n > from && n < to-1 || l.signs.has(signTool) && l.kind != heading) && d.score(n, amid) > 0 {
 			return n
 		}
 		if n == from && d.inline(n) > 0 || n == to-1 && n == len(d.order)-1 && d.mixed(n) {

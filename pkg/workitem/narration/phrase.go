@@ -24,7 +24,7 @@ var tables embed.FS
 
 // token is a word as phrases read it: in lower case, with a straight apostrophe.
 type token struct {
-	text  string
+	id    int // of a word of the tables; 0 if it is none
 	class classes
 }
 
@@ -33,7 +33,7 @@ type classes uint64
 
 // element is one place of a phrase.
 type element struct {
-	words    []string
+	words    []int
 	class    classes
 	gap      int // up to this many words of any kind, if above 0
 	optional bool
@@ -58,21 +58,21 @@ type rule struct {
 
 // book has the tables: phrases by the word or the class that they start with, and rules.
 type book struct {
-	byWord  map[string][]phrase
+	byWord  [][]phrase
 	byClass [64][]phrase
 	lexicon map[string]classes
 	names   map[string]classes
-	// known has all words of the tables.
-	known map[string]bool
-	rules   []rule
+	// ids numbers the words of the tables, from comma on.
+	ids   map[string]int
+	rules []rule
 	// files, leads and endings are classes that the reader of words needs.
-	files, leads, endings, past, capitals classes
+	files, leads, endings, past, capitals, verbs, calls classes
 }
 
 // read returns the tables. They are read when the first artifact is checked; most processes
 // never check one.
 var read = sync.OnceValue(func() *book {
-	b := &book{byWord: map[string][]phrase{}, lexicon: map[string]classes{}, names: map[string]classes{}, known: map[string]bool{}}
+	b := &book{byWord: make([][]phrase, comma+1), lexicon: map[string]classes{}, names: map[string]classes{}, ids: map[string]int{",": comma}}
 	var rows [][2]string
 	files, err := tables.ReadDir("tables")
 	if err != nil {
@@ -94,7 +94,7 @@ var read = sync.OnceValue(func() *book {
 			case isClass:
 				for word := range strings.FieldsSeq(rest) {
 					b.lexicon[word] |= b.class(class)
-					b.known[word] = true
+					b.id(word)
 				}
 			default:
 				rows = append(rows, [2]string{first, rest})
@@ -102,11 +102,24 @@ var read = sync.OnceValue(func() *book {
 		}
 	}
 	b.files, b.leads, b.endings, b.past, b.capitals = b.class("file"), b.class("lead"), b.class("ending"), b.class("past"), b.class("capitals")
+	b.verbs, b.calls = b.class("toolverb"), b.class("call")
 	for _, row := range rows {
 		b.add(signNamed(row[0]), row[1])
 	}
 	return b
 })
+
+// comma is the number of a comma.
+const comma = 1
+
+// id returns the number of a word.
+func (b *book) id(word string) int {
+	if b.ids[word] == 0 {
+		b.ids[word] = len(b.byWord)
+		b.byWord = append(b.byWord, nil)
+	}
+	return b.ids[word]
+}
 
 // class returns the class with a name.
 func (b *book) class(name string) classes {
@@ -189,8 +202,7 @@ func (b *book) element(part string) element {
 		case isClass:
 			e.class |= b.names[name]
 		default:
-			e.words = append(e.words, word)
-			b.known[word] = true
+			e.words = append(e.words, b.id(word))
 		}
 	}
 	return e
@@ -208,7 +220,7 @@ func (b *book) signsOf(sentence []token, lead int) signs {
 		}
 	}
 	for at, t := range sentence {
-		try(b.byWord[t.text], at)
+		try(b.byWord[t.id], at)
 		for class := t.class; class != 0; class &= class - 1 {
 			try(b.byClass[bits.TrailingZeros64(uint64(class))], at)
 		}
@@ -233,11 +245,11 @@ func matches(elements []element, sentence []token) bool {
 	if e.optional && matches(elements[1:], sentence) {
 		return true
 	}
-	for len(sentence) > 0 && sentence[0].text == "," && !slices.Contains(e.words, ",") {
+	for len(sentence) > 0 && sentence[0].id == comma && !slices.Contains(e.words, comma) {
 		sentence = sentence[1:]
 	}
 	if e.end && len(sentence) == 0 {
 		return true
 	}
-	return len(sentence) > 0 && (e.any || sentence[0].class&e.class != 0 || slices.Contains(e.words, sentence[0].text)) && matches(elements[1:], sentence[1:])
+	return len(sentence) > 0 && (e.any || sentence[0].class&e.class != 0 || slices.Contains(e.words, sentence[0].id)) && matches(elements[1:], sentence[1:])
 }

@@ -64,15 +64,17 @@ const (
 )
 
 var namesOfSigns = []string{
-	"hail", "hand", "will", "look", "did", "past", "saved", "done", "onward", "thinks", "sorry", "model", "gaps", "empty", "tool", "request", "given", "offer", "polite", "advice", "me", "you",
-	"text", "part", "size", "form", "whole", "letter", "voice", "later", "finite", "intent", "edit", "we", "public", "back", "salutation", "header", "closing", "colon", "asks", "begins", "ends", "brief", "long", "familiar", "strange", "names", "numbers",
+	"hail", "hand", "will", "look", "did", "past", "saved", "done", "onward", "thinks", "sorry", "model", "gaps", "empty", "tool", "request", "given", "offer", "polite", "advice",
+	"me", "you", "text", "part", "size", "form", "whole", "letter", "voice", "later", "finite", "intent", "edit", "we", "public", "back",
+	"salutation", "header", "closing", "colon", "asks", "begins", "ends", "brief", "long", "familiar", "strange", "names", "numbers",
 }
 
 const (
 	// working are signs of work on a text.
 	working = signIntent | signWill | signLook | signDid | signPast | signSaved | signOnward | signThinks | signSorry | signHand | signRequest | signTool
 	// neutral are signs that say nothing of narration alone.
-	neutral = signWe | signEdit | signLater | signFinite | signBack | signColon | signAsks | signBegins | signEnds | signBrief | signLong | signFamiliar | signStrange | signNames | signNumbers
+	neutral = signWe | signEdit | signLater | signFinite | signBack | signColon | signAsks |
+		signBegins | signEnds | signBrief | signLong | signFamiliar | signStrange | signNames | signNumbers
 )
 
 // facts is a set of circumstances of a line: its position, its neighbours, the rest of the text.
@@ -80,43 +82,43 @@ type facts uint64
 
 // The facts, in the order of namesOfFacts.
 const (
-	atHead   facts = 1 << iota // among the first lines
-	atTail                     // among the last lines
-	amid                       // between other content
-	alone                      // there may be no other content
-	isFirst                    // is the first line
-	isLast                     // is the last line
-	isOwn                      // is a paragraph
-	isItem                     // of a list
-	isTitle                    // is a heading or a comment
-	isBold                     // is all bold
-	isSlot                     // is all in brackets, as what is to be filled in
-	inBrackets                 // begins with a bracket or emphasis
-	isLower                    // begins with a lower-case letter or a digit
-	isOpen                     // does not end as a sentence does
-	isKeyed                    // begins as an entry does: "Name: …"
-	isMany                     // has three sentences or more
-	isMixed                    // has a sentence without a sign
-	isFramed                   // is between salutation and signature
-	before                     // precedes a heading, code, a list or a ruler
-	after                      // follows one
-	isPersonal                 // another line mentions the writer, and no work
-	isReport                   // two other lines mention the writer, and work
-	isAddress                  // another line addresses the reader, and mentions no work
-	isLetter                   // the text is a letter
-	isCommit                   // … the message of a commit
-	isSpoken                   // … a conversation
-	isProgram                  // … mostly code
-	isTabular                  // … records of values
-	isFenced                   // has fenced blocks
-	isHeaded                   // has headings
-	isTerse                    // has up to two lines
-	isSmall                    // has up to six
+	atHead     facts = 1 << iota // among the first lines
+	atTail                       // among the last lines
+	amid                         // between other content
+	alone                        // there may be no other content
+	isFirst                      // is the first line
+	isLast                       // is the last line
+	isOwn                        // is a paragraph
+	isItem                       // of a list
+	isTitle                      // is a heading or a comment
+	isBold                       // is all bold
+	isSlot                       // is all in brackets, as what is to be filled in
+	inBrackets                   // begins with a bracket or emphasis
+	isLower                      // begins with a lower-case letter or a digit
+	isOpen                       // does not end as a sentence does
+	isKeyed                      // begins as an entry does: "Name: …"
+	isMany                       // has three sentences or more
+	isMixed                      // has a sentence without a sign
+	isFramed                     // is between salutation and signature
+	before                       // precedes a heading, code, a list or a ruler
+	after                        // follows one
+	isPersonal                   // another line mentions the writer, and no work
+	isReport                     // two other lines mention the writer, and work
+	isAddress                    // another line addresses the reader, and mentions no work
+	isLetter                     // the text is a letter
+	isCommit                     // … the message of a commit
+	isSpoken                     // … a conversation
+	isProgram                    // … mostly code
+	isTabular                    // … records of values
+	isFenced                     // has fenced blocks
+	isHeaded                     // has headings
+	isTerse                      // has up to two lines
+	isSmall                      // has up to six
 )
 
 var namesOfFacts = []string{
-	"head", "tail", "amid", "alone", "first", "last", "own", "item", "title", "bold", "slot", "brackets", "lower", "open", "keyed", "many", "mixed", "framed", "before", "after", "personal", "report",
-	"address", "letters", "commit", "spoken", "program", "tabular", "fenced", "headed", "terse", "small",
+	"head", "tail", "amid", "alone", "first", "last", "own", "item", "title", "bold", "slot", "brackets", "lower", "open", "keyed", "many", "mixed", "framed", "before",
+	"after", "personal", "report", "address", "letters", "commit", "spoken", "program", "tabular", "fenced", "headed", "terse", "small",
 }
 
 func (s signs) has(oneOf signs) bool { return s&oneOf != 0 }
@@ -127,10 +129,10 @@ func (l *line) read() {
 	l.sentences = make([]signs, len(all))
 	for n, u := range all {
 		s := read().signsOf(u.words, u.lead)
-		switch {
-		case u.ends == '?':
+		switch u.ends {
+		case '?':
 			s |= signAsks
-		case u.ends == ':':
+		case ':':
 			s |= signColon
 		}
 		switch words := len(u.words); {
@@ -168,7 +170,7 @@ func (l *line) speaks() bool {
 }
 
 func (l *line) addresses() bool {
-	return slices.ContainsFunc(l.sentences, func(s signs) bool { return s.has(signYou) && !s.has(working|signOffer|signPolite) })
+	return slices.ContainsFunc(l.sentences, func(s signs) bool { return s.has(signVoice) || s.has(signYou) && !s.has(working|signOffer|signPolite) })
 }
 
 func (l *line) reports() bool {

@@ -27,7 +27,7 @@ func utterances(bare string) []utterance {
 	var u utterance
 	finish := func(ends rune) {
 		if u.ends = ends; len(u.words) > 0 {
-			for u.lead < len(u.words) && (u.words[u.lead].text == "," || u.words[u.lead].class&read().leads != 0) {
+			for u.lead < len(u.words) && (u.words[u.lead].id == comma || u.words[u.lead].class&read().leads != 0) {
 				u.lead++
 			}
 			all = append(all, u)
@@ -59,8 +59,8 @@ func utterances(bare string) []utterance {
 		case r == ':' && at+size >= len(bare):
 			finish(r)
 		case r == ',' || r == ';' || r == '—' || r == '–' || r == ':':
-			if n := len(u.words); n > 0 && u.words[n-1].text != "," {
-				u.words = append(u.words, token{text: ","})
+			if n := len(u.words); n > 0 && u.words[n-1].id != comma {
+				u.words = append(u.words, token{id: comma})
 				total++
 			}
 		}
@@ -98,9 +98,9 @@ func quoteEnd(text string, at int, opened rune) int {
 
 func quotation(text string, opened rune) token {
 	if opened == '`' && fileLike(text) {
-		return token{text: "\"", class: read().files}
+		return token{class: read().files}
 	}
-	return token{text: "\""}
+	return token{}
 }
 
 // fileLike reports whether a word looks like the name of a file.
@@ -117,7 +117,7 @@ func workItem(word string) bool {
 // add appends a word; the French article of "l'archive" is a separate word.
 func (u *utterance) add(word string) {
 	if fileLike(word) || workItem(word) {
-		u.words = append(u.words, token{text: word, class: read().files})
+		u.words = append(u.words, token{class: read().files})
 		return
 	}
 	first, _ := utf8.DecodeRuneInString(word)
@@ -126,12 +126,15 @@ func (u *utterance) add(word string) {
 	if at := strings.IndexByte(word, '\''); at > 0 && at <= 5 {
 		switch word[:at] {
 		case "l", "d", "qu", "n", "s", "m", "t", "c", "j", "un", "dell", "nell", "all", "dall", "sull", "quest":
-			u.words = append(u.words, token{text: word[:at+1], class: read().lexicon[word[:at+1]]})
+			u.words = append(u.words, token{id: read().ids[word[:at+1]], class: read().lexicon[word[:at+1]]})
 			word = word[at+1:]
 		}
 	}
 	class := read().lexicon[word]
-	switch known := read().known[word] || class != 0; {
+	if verb, rest, ok := strings.Cut(word, "_"); ok && rest != "" && read().lexicon[verb]&read().verbs != 0 {
+		class |= read().calls
+	}
+	switch known := read().ids[word] != 0 || class != 0; {
 	case strings.ContainsAny(word, "0123456789"):
 		u.numbers++
 	case !known && unicode.IsUpper(first) && !begins:
@@ -143,5 +146,5 @@ func (u *utterance) add(word string) {
 	if len(word) > 4 && strings.HasSuffix(word, "ed") {
 		class |= read().past
 	}
-	u.words = append(u.words, token{text: word, class: class})
+	u.words = append(u.words, token{id: read().ids[word], class: class})
 }
