@@ -45,7 +45,7 @@ func RemoteServers(agent string, files []string, tokens string) *Flags {
 // SignedIn sets the folder of the tokens and the namespace whose tokens are used.
 func (c *Flags) SignedIn(tokens, namespace string) { c.tokens, c.namespace = tokens, namespace }
 
-// RecordsOf names the mesh whose records tell which files wait for a person.
+// RecordsOf names the mesh that has the records of the files that wait for a person.
 func (c *Flags) RecordsOf(t *target.Target) { c.of = t }
 
 // Files returns the agent with its servers.

@@ -15,7 +15,7 @@ import (
 
 const (
 	// maxPeriods bounds the periods of a workspace that are known one by one. The oldest become one period, which is
-	// behind them in the file.
+	// after them in the file.
 	maxPeriods = 4096
 	// periodSize is the size of a period in its file: its start and its end, in nanoseconds since 1970. An end of 0 is
 	// that of a period that lasts, or of a host that has died.

@@ -44,7 +44,7 @@ type Store struct {
 	records, watched, partial, named, periods string
 
 	names   names
-	unsaved unsaved
+	unsaved unsavedRecords
 	// mu is locked while a record is changed.
 	mu sync.Mutex
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 )
 
-// unsaved are the records that could not be stored, by path.
-type unsaved struct {
+// unsavedRecords are the records that could not be stored, by path.
+type unsavedRecords struct {
 	mu      sync.Mutex
 	records map[string]*Record
 }
 
-func (u *unsaved) get(path string) *Record {
+func (u *unsavedRecords) get(path string) *Record {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if r := u.records[path]; r != nil {
@@ -23,7 +23,7 @@ func (u *unsaved) get(path string) *Record {
 	return nil
 }
 
-func (u *unsaved) set(r *Record, is bool) {
+func (u *unsavedRecords) set(r *Record, is bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if !is {
@@ -36,13 +36,13 @@ func (u *unsaved) set(r *Record, is bool) {
 	u.records[r.Path] = r
 }
 
-func (u *unsaved) all() map[string]*Record {
+func (u *unsavedRecords) all() map[string]*Record {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return maps.Clone(u.records)
 }
 
-// Unsaved tries once more to store the records of a folder that could not be stored, and returns those that are
+// Unsaved tries again to store the records of a folder that could not be stored, and returns those that are
 // left, by the path in the folder, with what the files were before.
 func (s *Store) Unsaved(folder string) map[string]Version {
 	var left map[string]Version
