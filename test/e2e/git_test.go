@@ -46,7 +46,7 @@ func TestAgentsDoNotChooseWhatGitRuns(t *testing.T) {
 	if code, _, stderr := home.start(env, "approve", "r1", "allowed").wait(); code != 0 {
 		t.Fatalf("approve: exit %d\n%s", code, stderr)
 	}
-	code, stdout, _ = home.goOn(env, "r1")
+	code, stdout, _ = home.carryOn(env, "r1")
 	if result := object(t, stdout); code != 0 || result["status"] != "DONE" {
 		t.Errorf("resume: exit %d, %v", code, result)
 	}

@@ -28,7 +28,7 @@ const (
 var modes = map[string]mode{
 	"TestACommandCannotReadTheKeysOfItsHost": directory, // of the process that has them
 	"TestDataDirectoryHasOneHolder":          directory,
-	"TestATakenOverTurnAsksOnWhereItWas":     directory, // the background process parks what a dead one was at work on
+	"TestATakenOverTurnAsksOnWhereItWas":     directory, // the background process parks the runs of a dead one
 	"TestOldRunsDoNotStartUnasked":           directory, // the background process continues them
 	"TestParkedRunsDoNotStartUnasked":        directory,
 	"TestResumeOfATreeInThisProcess":         directory,
@@ -111,9 +111,9 @@ func (h *home) crash(p *process) {
 	}
 }
 
-// goOn has a run continue whose last call was answered, and returns its result: the background process and
+// carryOn continues a run whose last call has a response, and returns its result: the background process and
 // a server continue it by themselves.
-func (h *home) goOn(env []string, run string) (code int, stdout, stderr string) {
+func (h *home) carryOn(env []string, run string) (code int, stdout, stderr string) {
 	h.t.Helper()
 	if h.mode == directory {
 		return h.start(env, "resume", run, "--output", "json").wait()

@@ -153,7 +153,7 @@ func TestMCPServeOutlivesTheBackgroundProcess(t *testing.T) {
 }
 
 // TestARunOutlivesTheProcessThatItHasJoined: a run that has joined a run with --foreground, or a server,
-// goes on in a background process when that process ends, and its terminal follows it there.
+// continues in a background process when that process ends, and its terminal follows it there.
 func TestARunOutlivesTheProcessThatItHasJoined(t *testing.T) {
 	for name, args := range map[string][]string{"foreground": {"run", "--foreground", "--yolo", "--output", "jsonl"}, "server": {"serve", "--listen", "127.0.0.1:0"}} {
 		t.Run(name, func(t *testing.T) {

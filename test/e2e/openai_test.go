@@ -147,7 +147,7 @@ func TestApprovalParks(t *testing.T) {
 	if code, _, stderr := home.start(env, "approve", "r1", "unknown").wait(); code != 1 || !strings.Contains(stderr, "unknown") {
 		t.Errorf("approve of an unknown call: exit %d\n%s", code, stderr)
 	}
-	code, stdout, _ = home.goOn(env, "r1")
+	code, stdout, _ = home.carryOn(env, "r1")
 	if result := object(t, stdout); code != 0 || result["status"] != "DONE" || result["turn_count"] != 2.0 {
 		t.Errorf("resume: exit %d, %v", code, result)
 	}

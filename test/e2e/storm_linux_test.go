@@ -20,7 +20,7 @@ var (
 	stormSeed = flag.Uint64("stormseed", 0, "of its random moments; 0: another one each time")
 )
 
-// stormKinds are what the runs of the storm do, as turns of a script; %s is the folder of the scripts.
+// stormKinds are the kinds of runs of the storm, as turns of a script; %s is the folder of the scripts.
 var stormKinds = []struct{ name, agents, turns string }{
 	{"agents", `agents:
   - {name: worker, description: W., instructions: W., model: "script:%[1]s/worker.yaml"}

@@ -51,15 +51,15 @@ func joinBackground(ctx context.Context, opts Options) (*Session, error) {
 	return s, nil
 }
 
-// joined is a connection to the process that has the data directory.
-type joined struct {
+// connection is one to the process that has the data directory.
+type connection struct {
 	grpc.ClientConnInterface
 	conn    *grpc.ClientConn
 	process *Process
 }
 
 // join connects to the process that has the data directory, and starts the background process if none has.
-func join(ctx context.Context, opts Options) (*joined, error) {
+func join(ctx context.Context, opts Options) (*connection, error) {
 	conn, err := daemon.Join(ctx, opts.Data, opts.Background.Program)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func join(ctx context.Context, opts Options) (*joined, error) {
 			return nil, errors.Join(err, conn.Close())
 		}
 	}
-	at := &joined{conn, conn, &Process{h}}
+	at := &connection{conn, conn, &Process{h}}
 	if h.Background { // another process has the environment for all runs
 		at.ClientConnInterface = &providingConn{ClientConnInterface: conn, local: harnessv1.NewLocalServiceClient(conn), opts: opts}
 	}
@@ -85,11 +85,11 @@ type lastingConn struct {
 	opts Options
 
 	mu sync.Mutex
-	at *joined
+	at *connection
 }
 
 // current returns a connection to the process that has the data directory now, other than lost.
-func (c *lastingConn) current(ctx context.Context, lost *joined) (*joined, error) {
+func (c *lastingConn) current(ctx context.Context, lost *connection) (*connection, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.at != lost && c.at.conn.GetState() == connectivity.Ready {

@@ -10,7 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
 )
 
-// Inheritance is what a server has from the background process that it has replaced. The runs that were
+// Inheritance has the environments of the runs of a background process that a server has replaced. The runs that were
 // at work are RUNNING in the log, and a server continues those.
 type Inheritance struct {
 	// Environments are those of the runs, as their clients gave them.
