@@ -84,6 +84,16 @@ func (r *Request) Adjusted(kind harnessv1.Adjustment) *harnessv1.ModelAdjustment
 	return nil
 }
 
+// Leaves reports whether the model has refused an optional member of requests.
+func (r *Request) Leaves(member string) bool {
+	for _, a := range r.Adjustments {
+		if a.GetAdjustment() == harnessv1.Adjustment_ADJUSTMENT_NO_MEMBER && a.GetMember() == member {
+			return true
+		}
+	}
+	return false
+}
+
 // Delta is a piece of a response while it is written.
 type Delta struct {
 	// Text of the answer.
@@ -156,6 +166,8 @@ type Error struct {
 	Adjustment harnessv1.Adjustment
 	// Tool is the name of the tool whose definition was refused, for ADJUSTMENT_NO_TOOL.
 	Tool string
+	// Member is the name of the optional member that was refused, for ADJUSTMENT_NO_MEMBER.
+	Member string
 	// Limits are the rate limits that the provider reported.
 	Limits []RateLimit
 	// Status is the HTTP status; 0 when there was none.

@@ -53,7 +53,7 @@ func (p *Progress) adjust(s *State, ref string, failure *model.Error) *harnessv1
 	if failure.Adjustment == harnessv1.Adjustment_ADJUSTMENT_UNSPECIFIED {
 		return nil
 	}
-	adjustment := &harnessv1.ModelAdjustment{Model: ref, Adjustment: failure.Adjustment}
+	adjustment := &harnessv1.ModelAdjustment{Model: ref, Adjustment: failure.Adjustment, Member: failure.Member}
 	if failure.Adjustment == harnessv1.Adjustment_ADJUSTMENT_NO_TOOL {
 		if adjustment.Tool = failure.Tool; !p.mayLeaveOut(s, adjustment.GetTool()) {
 			return nil
@@ -65,7 +65,7 @@ func (p *Progress) adjust(s *State, ref string, failure *model.Error) *harnessv1
 		}
 	}
 	for _, a := range p.adjustments(s, ref) {
-		same := a.GetModel() == ref && a.GetAdjustment() == adjustment.GetAdjustment() && a.GetTool() == adjustment.GetTool()
+		same := a.GetModel() == ref && a.GetAdjustment() == adjustment.GetAdjustment() && a.GetTool() == adjustment.GetTool() && a.GetMember() == adjustment.GetMember()
 		if same && a.GetThroughMessage() >= adjustment.GetThroughMessage() {
 			return nil
 		}

@@ -65,6 +65,8 @@ type Protocol struct {
 	ModelsPath, Path string
 	// Schemas reports whether the service takes the JSON Schema of an answer.
 	Schemas bool
+	// Optional are the members of requests that Encode leaves out if req.Leaves them.
+	Optional []Optional
 	// Encode returns the body of a request to the named model, as a *wire.Body or as a
 	// value that encoding/json encodes. The opaque parts and media of the request are inline, and all
 	// of them are sent, and so is its schema.

@@ -176,6 +176,12 @@ func (p *Provider) refused(o *preparedRequest, err error) error {
 			return failed
 		}
 	}
+	if status != nil && failed.Adjustment == harnessv1.Adjustment_ADJUSTMENT_UNSPECIFIED && p.protocol.Refusals.unexplained(status) {
+		if member := refusedOptional(p.protocol.Optional, status, o.request, o.target.Model); member != nil {
+			leaveOut(failed, member)
+			return failed
+		}
+	}
 	switch {
 	case failed.Adjustment == harnessv1.Adjustment_ADJUSTMENT_NO_OPAQUE && !o.opaque:
 		failed.Adjustment = harnessv1.Adjustment_ADJUSTMENT_UNSPECIFIED

@@ -79,7 +79,7 @@ func (c *Config) protocol(names []string) adapter.Protocol {
 	errs.KeyVariable, errs.BaseVariable = c.KeyVariable, c.BaseVariable
 	return adapter.Protocol{
 		Name: c.Name, Wire: "messages", Bound: true, Reads: c.Reads, Takes: c.Takes, Choices: c.Choices, ModelsPath: "v1/models", Path: "v1/messages",
-		Schemas: c.Schemas,
+		Schemas: c.Schemas, Optional: c.optional(),
 		Encode: func(req *model.Request, name string) (any, error) {
 			var thinking Thinking
 			if c.Thinking != nil {

@@ -62,7 +62,7 @@ type tool struct {
 func encode(req *model.Request, name string, maxTokens uint32, thinking Thinking) (*wire.Body, error) {
 	r := &messagesRequest{MaxTokens: maxTokens, requestRest: requestRest{Model: name, Stream: req.Streaming}}
 	for i, t := range req.Tools {
-		tool, err := encodeTool(t, i == len(req.Tools)-1)
+		tool, err := encodeTool(t, i == len(req.Tools)-1 && !req.Leaves(memberCache))
 		if err != nil {
 			return nil, fmt.Errorf("tool %s: %w", t.GetName(), err)
 		}
@@ -74,8 +74,10 @@ func encode(req *model.Request, name string, maxTokens uint32, thinking Thinking
 		}
 	}
 	r.flushMedia()
-	r.mark()
-	thinking.configure(r, req)
+	r.mark(!req.Leaves(memberCache))
+	if !req.Leaves(memberThinking) {
+		thinking.configure(r, req)
+	}
 	if err := r.setFormat(req.Schema); err != nil {
 		return nil, err
 	}
@@ -186,12 +188,15 @@ func (r *messagesRequest) append(role string, b block) {
 // move: the newest block, with which the next turn's request will begin, and the
 // block that was the newest a turn ago. The provider looks back only about twenty
 // blocks from a mark, so that a turn with many calls would otherwise not find
-// the prefix that the turn before it cached.
-func (r *messagesRequest) mark() {
-	if n := len(r.System); n > 0 {
+// the prefix that the turn before it cached. A request whose service refuses marks has none.
+func (r *messagesRequest) mark(cached bool) {
+	marks := 0
+	if cached {
+		marks = 2
+	}
+	if n := len(r.System); n > 0 && cached {
 		r.System[n-1].CacheControl = cacheMark()
 	}
-	marks := 2
 	for i := len(r.Messages) - 1; i >= 0 && marks > 0; i-- {
 		// No request ended with an assistant message, except perhaps this one.
 		if r.Messages[i].Role != user && i < len(r.Messages)-1 {

@@ -98,11 +98,15 @@ const (
 	EffortSwitch EffortStyle = "enable_thinking"
 )
 
-// memberCacheKey is the member with the key of the cache.
-const memberCacheKey = "prompt_cache_key"
+const (
+	// memberCacheKey is the member with the key of the cache.
+	memberCacheKey = "prompt_cache_key"
+	// memberStreamOptions is the member that asks for the usage of a stream.
+	memberStreamOptions = "stream_options"
+)
 
 // reserved are the members of a request that Body cannot set.
-var reserved = []string{"messages", "model", "tools", "stream", "stream_options", memberCacheKey}
+var reserved = []string{"messages", "model", "tools", "stream", memberStreamOptions, memberCacheKey}
 
 // check returns the first mistake in the settings.
 func (c *Config) check() error {

@@ -27,11 +27,14 @@ var effortNames = map[harnessv1.Effort]string{
 // settings writes the members after the stream: the effort, the key of the cache, and
 // the additional members in the order of their names.
 func (c *Config) settings(b *body, req *model.Request, name string) {
-	set := c.effort(req.Effort, name)
+	var set object
+	if !req.Leaves(memberEffort) {
+		set = c.effort(req.Effort, name)
+	}
 	for _, m := range set {
 		b.raw(m.name, m.value)
 	}
-	if c.CacheKey && req.CacheKey != "" {
+	if c.CacheKey && req.CacheKey != "" && !req.Leaves(memberCacheKey) {
 		b.member(memberCacheKey, req.CacheKey)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Body)) {

@@ -55,6 +55,7 @@ func (c *Config) protocol() adapter.Protocol {
 	return adapter.Protocol{
 		Name: c.Name, Wire: "chat", Takes: c.Takes, Choices: c.Choices, ModelsPath: "models", Path: "chat/completions",
 		Schemas:   c.Schemas && c.Body[memberFormat] == nil,
+		Optional:  c.optional(),
 		Encode:    c.encode,
 		Decode:    d.decode,
 		NewStream: func() adapter.Stream { return d.stream() },

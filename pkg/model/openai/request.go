@@ -51,8 +51,8 @@ func (c *Config) encode(req *model.Request, name string) (any, error) {
 	}
 	if req.Streaming {
 		e.member("stream", true)
-		if !c.NoStreamOptions {
-			e.member("stream_options", streamOptions{IncludeUsage: true})
+		if !c.NoStreamOptions && !req.Leaves(memberStreamOptions) {
+			e.member(memberStreamOptions, streamOptions{IncludeUsage: true})
 		}
 	}
 	c.settings(e.body, req, name)

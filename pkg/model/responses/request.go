@@ -18,7 +18,7 @@ const includeEncrypted = "reasoning.encrypted_content"
 
 // members are those that the provider sends, in their order, with the additional ones
 // before the input.
-var members = []string{"model", "instructions", "tools", "store", "include", "reasoning", "max_output_tokens", "prompt_cache_key", "stream", "input"}
+var members = []string{"model", "instructions", "tools", "store", "include", "reasoning", "max_output_tokens", memberCacheKey, "stream", "input"}
 
 // minOutput is the smallest max_output_tokens that the service takes.
 const minOutput = 16
@@ -46,8 +46,30 @@ type tool struct {
 	Strict      bool            `json:"strict"`
 }
 
-// memberText is the member with the form of the answer.
-const memberText = "text"
+const (
+	// memberText is the member with the form of the answer.
+	memberText = "text"
+	// memberCacheKey is the member with the key of the cache.
+	memberCacheKey = "prompt_cache_key"
+	// memberEffort is the effort within the member reasoning.
+	memberEffort = "reasoning.effort"
+)
+
+// optional are the members that servers refuse and that a request can be without.
+func (e *encoder) optional() []adapter.Optional {
+	return []adapter.Optional{
+		{
+			Member: memberCacheKey, Words: []string{memberCacheKey},
+			Sent: func(req *model.Request, _ string) bool { return req.CacheKey != "" },
+		},
+		{
+			Member: memberEffort, Words: []string{memberEffort, "reasoning_effort"}, Common: []string{"effort"}, Setting: "efforts: [] of the model",
+			Sent: func(req *model.Request, name string) bool {
+				return (e.reasons == nil || e.reasons(name)) && req.Effort != harnessv1.Effort_EFFORT_UNSPECIFIED
+			},
+		},
+	}
+}
 
 type textOptions struct {
 	Format textFormat `json:"format"`
@@ -115,8 +137,8 @@ func (e *encoder) head(req *model.Request, name string) ([]member, []*harnessv1.
 	if req.MaxOutputTokens > 0 {
 		head = append(head, member{"max_output_tokens", max(req.MaxOutputTokens, minOutput)})
 	}
-	if req.CacheKey != "" {
-		head = append(head, member{"prompt_cache_key", req.CacheKey})
+	if req.CacheKey != "" && !req.Leaves(memberCacheKey) {
+		head = append(head, member{memberCacheKey, req.CacheKey})
 	}
 	if req.Streaming {
 		head = append(head, member{"stream", true})
@@ -147,7 +169,7 @@ func (e *encoder) reasoning(req *model.Request, name string) []member {
 	}
 	effort := model.NearestEffort(efforts, req.Effort)
 	var r reasoningOptions
-	if effort != harnessv1.Effort_EFFORT_UNSPECIFIED {
+	if effort != harnessv1.Effort_EFFORT_UNSPECIFIED && !req.Leaves(memberEffort) {
 		r.Effort = strings.ToLower(strings.TrimPrefix(effort.String(), "EFFORT_"))
 	}
 	if req.ShowReasoning && effort != harnessv1.Effort_EFFORT_NONE && req.Adjusted(harnessv1.Adjustment_ADJUSTMENT_NO_SUMMARY) == nil {

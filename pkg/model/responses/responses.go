@@ -82,6 +82,7 @@ func (c *Config) protocol(names []string) adapter.Protocol {
 	return adapter.Protocol{
 		Name: c.Name, Wire: Wire, Takes: c.Takes, Choices: c.Choices, ModelsPath: "models", Path: "responses",
 		Schemas:    c.Schemas && c.Body[memberText] == nil,
+		Optional:   encoder.optional(),
 		Encode:     encoder.encode,
 		Decode:     decoder.decode,
 		NewStream:  func() adapter.Stream { return decoder.stream() },

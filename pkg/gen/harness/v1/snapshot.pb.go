@@ -271,6 +271,8 @@ const (
 	Adjustment_ADJUSTMENT_NO_SCHEMA Adjustment = 6
 	// A tool of a server is not sent; see tool.
 	Adjustment_ADJUSTMENT_NO_TOOL Adjustment = 7
+	// An optional member of requests is not sent; see member.
+	Adjustment_ADJUSTMENT_NO_MEMBER Adjustment = 8
 )
 
 // Enum value maps for Adjustment.
@@ -284,6 +286,7 @@ var (
 		5: "ADJUSTMENT_NO_ENCRYPTED",
 		6: "ADJUSTMENT_NO_SCHEMA",
 		7: "ADJUSTMENT_NO_TOOL",
+		8: "ADJUSTMENT_NO_MEMBER",
 	}
 	Adjustment_value = map[string]int32{
 		"ADJUSTMENT_UNSPECIFIED":    0,
@@ -294,6 +297,7 @@ var (
 		"ADJUSTMENT_NO_ENCRYPTED":   5,
 		"ADJUSTMENT_NO_SCHEMA":      6,
 		"ADJUSTMENT_NO_TOOL":        7,
+		"ADJUSTMENT_NO_MEMBER":      8,
 	}
 )
 
@@ -2517,7 +2521,9 @@ type ModelAdjustment struct {
 	// NO_OPAQUE: the last message whose opaque parts are not sent.
 	ThroughMessage uint64 `protobuf:"varint,3,opt,name=through_message,json=throughMessage,proto3" json:"through_message,omitempty"`
 	// NO_TOOL: the name of the tool, as models see it.
-	Tool          string `protobuf:"bytes,4,opt,name=tool,proto3" json:"tool,omitempty"`
+	Tool string `protobuf:"bytes,4,opt,name=tool,proto3" json:"tool,omitempty"`
+	// NO_MEMBER: the name of the member, such as stream_options.
+	Member        string `protobuf:"bytes,5,opt,name=member,proto3" json:"member,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2576,6 +2582,13 @@ func (x *ModelAdjustment) GetThroughMessage() uint64 {
 func (x *ModelAdjustment) GetTool() string {
 	if x != nil {
 		return x.Tool
+	}
+	return ""
+}
+
+func (x *ModelAdjustment) GetMember() string {
+	if x != nil {
+		return x.Member
 	}
 	return ""
 }
@@ -2821,14 +2834,15 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x14called_work_complete\x18\x04 \x01(\bR\x12calledWorkComplete\x12!\n" +
 	"\fcalled_tools\x18\x05 \x01(\bR\vcalledTools\x12\x14\n" +
 	"\x05calls\x18\x06 \x01(\rR\x05calls\x12\x1b\n" +
-	"\tcut_short\x18\a \x01(\bR\bcutShort\"\x9c\x01\n" +
+	"\tcut_short\x18\a \x01(\bR\bcutShort\"\xb4\x01\n" +
 	"\x0fModelAdjustment\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x126\n" +
 	"\n" +
 	"adjustment\x18\x02 \x01(\x0e2\x16.harness.v1.AdjustmentR\n" +
 	"adjustment\x12'\n" +
 	"\x0fthrough_message\x18\x03 \x01(\x04R\x0ethroughMessage\x12\x12\n" +
-	"\x04tool\x18\x04 \x01(\tR\x04tool*\x96\x01\n" +
+	"\x04tool\x18\x04 \x01(\tR\x04tool\x12\x16\n" +
+	"\x06member\x18\x05 \x01(\tR\x06member*\x96\x01\n" +
 	"\x05Phase\x12\x15\n" +
 	"\x11PHASE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -2861,7 +2875,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x19PENDING_CLASS_UNSPECIFIED\x10\x00\x12#\n" +
 	"\x1fPENDING_CLASS_AWAITING_EXTERNAL\x10\x01\x12 \n" +
 	"\x1cPENDING_CLASS_EFFECT_UNKNOWN\x10\x02\x12\x1a\n" +
-	"\x16PENDING_CLASS_APPROVED\x10\x03*\xe5\x01\n" +
+	"\x16PENDING_CLASS_APPROVED\x10\x03*\xff\x01\n" +
 	"\n" +
 	"Adjustment\x12\x1a\n" +
 	"\x16ADJUSTMENT_UNSPECIFIED\x10\x00\x12\x18\n" +
@@ -2871,7 +2885,8 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x15ADJUSTMENT_NO_SUMMARY\x10\x04\x12\x1b\n" +
 	"\x17ADJUSTMENT_NO_ENCRYPTED\x10\x05\x12\x18\n" +
 	"\x14ADJUSTMENT_NO_SCHEMA\x10\x06\x12\x16\n" +
-	"\x12ADJUSTMENT_NO_TOOL\x10\aBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\x12ADJUSTMENT_NO_TOOL\x10\a\x12\x18\n" +
+	"\x14ADJUSTMENT_NO_MEMBER\x10\bBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_snapshot_proto_rawDescOnce sync.Once

@@ -202,6 +202,8 @@ class _AdjustmentEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Adjustment
     """No JSON Schema of the answer is sent. In calls of jobs only, so it is in no record."""
     ADJUSTMENT_NO_TOOL: _Adjustment.ValueType  # 7
     """A tool of a server is not sent; see tool."""
+    ADJUSTMENT_NO_MEMBER: _Adjustment.ValueType  # 8
+    """An optional member of requests is not sent; see member."""
 
 class Adjustment(_Adjustment, metaclass=_AdjustmentEnumTypeWrapper):
     """Adjustment is a change of requests that a provider's refusal asks for."""
@@ -222,6 +224,8 @@ ADJUSTMENT_NO_SCHEMA: Adjustment.ValueType  # 6
 """No JSON Schema of the answer is sent. In calls of jobs only, so it is in no record."""
 ADJUSTMENT_NO_TOOL: Adjustment.ValueType  # 7
 """A tool of a server is not sent; see tool."""
+ADJUSTMENT_NO_MEMBER: Adjustment.ValueType  # 8
+"""An optional member of requests is not sent; see member."""
 Global___Adjustment: _TypeAlias = Adjustment  # noqa: Y015
 
 @_typing.final
@@ -1423,6 +1427,7 @@ class ModelAdjustment(_message.Message):
     ADJUSTMENT_FIELD_NUMBER: _builtins.int
     THROUGH_MESSAGE_FIELD_NUMBER: _builtins.int
     TOOL_FIELD_NUMBER: _builtins.int
+    MEMBER_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """PROVIDER:NAME."""
     adjustment: Global___Adjustment.ValueType
@@ -1431,6 +1436,8 @@ class ModelAdjustment(_message.Message):
     """NO_OPAQUE: the last message whose opaque parts are not sent."""
     tool: _builtins.str
     """NO_TOOL: the name of the tool, as models see it."""
+    member: _builtins.str
+    """NO_MEMBER: the name of the member, such as stream_options."""
     def __init__(
         self,
         *,
@@ -1438,10 +1445,11 @@ class ModelAdjustment(_message.Message):
         adjustment: Global___Adjustment.ValueType = ...,
         through_message: _builtins.int = ...,
         tool: _builtins.str = ...,
+        member: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["adjustment", b"adjustment", "model", b"model", "through_message", b"through_message", "tool", b"tool"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adjustment", b"adjustment", "member", b"member", "model", b"model", "through_message", b"through_message", "tool", b"tool"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
