@@ -2,7 +2,9 @@ package model
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
+	"unicode/utf16"
 )
 
 // maxSendableName is the longest name of a function that every service accepts.
@@ -23,21 +25,106 @@ func SendableName(name string) string {
 	return name[:min(len(name), maxSendableName)]
 }
 
+// SendableText returns a text of the same length whose NUL bytes are spaces: some services
+// refuse a request with NUL, and some models answer nothing after it (llama.cpp).
+func SendableText(text string) string {
+	if strings.IndexByte(text, 0) < 0 {
+		return text
+	}
+	return strings.ReplaceAll(text, "\x00", " ")
+}
+
+// maxSendableDepth is how deep the arguments of a call may be nested. Python's decoder, which
+// many servers use, fails at 1,000 with the request around them.
+const maxSendableDepth = 512
+
 // SendableArguments returns the arguments that a model wrote as a JSON object: an
 // object unchanged, anything else inside of one. Some services demand an object, and servers
 // that fill a template with the arguments refuse a conversation in which they do
-// not parse.
+// not parse. Halves of surrogate pairs and NUL, which services refuse, become U+FFFD.
 func SendableArguments(arguments string) string {
+	arguments = sendableEscapes(arguments)
 	var object map[string]json.RawMessage
-	if json.Unmarshal([]byte(arguments), &object) == nil && object != nil {
+	if !deeper(arguments, maxSendableDepth) && json.Unmarshal([]byte(arguments), &object) == nil && object != nil {
 		return arguments
 	}
 	if strings.TrimSpace(arguments) == "" {
 		return "{}"
 	}
-	wrapped, err := json.Marshal(map[string]string{"not_a_json_object": arguments})
+	wrapped, err := json.Marshal(map[string]string{"not_a_json_object": SendableText(arguments)})
 	if err != nil {
 		return "{}"
 	}
 	return string(wrapped)
+}
+
+// escapeBytes is the length of an escape such as \ud83d.
+const escapeBytes = len(`\ud83d`)
+
+// sendableEscapes returns JSON in which the escapes of NUL and of halves of surrogate pairs are
+// those of U+FFFD. The length stays the same.
+func sendableEscapes(text string) string {
+	if !strings.Contains(text, `\u`) {
+		return text
+	}
+	var changed []byte // nil: nothing has changed
+	for at := 0; at < len(text); {
+		unit, ok := escaped(text[at:])
+		switch {
+		case !ok && text[at] == '\\':
+			at += 2
+			continue
+		case !ok:
+			at++
+			continue
+		}
+		if next, two := escaped(text[min(at+escapeBytes, len(text)):]); two && utf16.DecodeRune(unit, next) != '\uFFFD' {
+			at += 2 * escapeBytes
+			continue
+		}
+		if unit == 0 || utf16.IsSurrogate(unit) {
+			if changed == nil {
+				changed = []byte(text)
+			}
+			copy(changed[at:], `\ufffd`)
+		}
+		at += escapeBytes
+	}
+	if changed == nil {
+		return text
+	}
+	return string(changed)
+}
+
+// escaped returns the UTF-16 unit whose escape a text begins with.
+func escaped(text string) (unit rune, ok bool) {
+	if len(text) < escapeBytes || text[0] != '\\' || text[1] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(text[2:escapeBytes], 16, 16)
+	return rune(n), err == nil
+}
+
+// deeper reports whether JSON is nested deeper than a limit.
+func deeper(text string, limit int) bool {
+	if strings.Count(text, "{")+strings.Count(text, "[") <= limit {
+		return false
+	}
+	depth, within := 0, false // within a string
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case within && c == '\\':
+			i++
+		case c == '"':
+			within = !within
+		case within:
+		case c == '{' || c == '[':
+			if depth++; depth > limit {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
 }

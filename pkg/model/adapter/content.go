@@ -7,6 +7,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model"
 )
 
 // maxMessage is the length of an error message in bytes, without the ellipsis.
@@ -66,12 +67,12 @@ func inToken(c byte) bool {
 	return c == '_' || c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// Inline returns the text of a content; a request has no blobs.
+// Inline returns the text of a content as services take it; a request has no blobs.
 func Inline(c *harnessv1.Content) (string, error) {
 	if c.GetBlob() != nil {
 		return "", fmt.Errorf("content %s is not inline", c.GetBlob().GetDigest())
 	}
-	return c.GetInline(), nil
+	return model.SendableText(c.GetInline()), nil
 }
 
 // ToolCall returns a call with its arguments as the model wrote them.

@@ -27,7 +27,7 @@ type Optional struct {
 	Sent func(req *model.Request, name string) bool
 }
 
-// complaints are how services say that they do not take a member: OpenAI's, then those of
+// complaints are the words of services that do not take a member: those of OpenAI, then those of
 // pydantic, of Go's decoder, of Java's, and of Bedrock and Gemini.
 var complaints = []string{
 	"unknown parameter", "unsupported parameter", "unrecognized request argument", "not supported", "does not support", "unsupported value",

@@ -1,14 +1,19 @@
 package adapter_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
@@ -131,3 +136,54 @@ func TestOtherRefusalsLeaveMembersIn(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatIsStoredCanBeSent: a strict server of each wire takes a request after an answer and
+// results that have all that services refuse.
+func TestWhatIsStoredCanBeSent(t *testing.T) {
+	hostile := []string{`{"a":"\ud99c"}`, `{"a":"\udc00\u0000"}`, `{"a":1,"a":2}`, `{"n":1e999}`, strings.Repeat(`{"a":`, 10_000) + "1" + strings.Repeat("}", 10_000), `{"a`, "\x00", ""}
+	for wire := range answers {
+		t.Run(wire, func(t *testing.T) {
+			t.Parallel()
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				if fault := strictJSON(body); err != nil || fault != "" {
+					t.Errorf("the request has %s: %v", fault, err)
+				}
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, answers[wire])
+			}))
+			t.Cleanup(s.Close)
+			p := open(t, wire, adapter.Endpoint{BaseURL: s.URL, APIKey: "k", HTTPClient: s.Client()})
+			req := modeltest.Conversation(true)
+			last := req.Messages[len(req.Messages)-1].GetId()
+			for i, arguments := range hostile {
+				last += 2
+				call := adapter.ToolCall("call\x00"+strconv.Itoa(i), "na\x00me", arguments)
+				req.Messages = append(req.Messages,
+					&harnessv1.Message{Id: last - 1, Role: harnessv1.Role_ROLE_ASSISTANT, Content: content.Inline("a\x00b"), ToolCalls: []*harnessv1.ToolCall{call}},
+					&harnessv1.Message{Id: last, Role: harnessv1.Role_ROLE_TOOL, ToolCallId: call.GetId(), Content: content.Inline("r\x00\u2028" + arguments)})
+			}
+			if _, err := p.Complete(t.Context(), req, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// strictJSON returns what a strict decoder refuses in JSON; empty if it takes it.
+func strictJSON(body []byte) string {
+	switch {
+	case !utf8.Valid(body):
+		return "invalid UTF-8"
+	case !json.Valid(body):
+		return "invalid JSON"
+	case bytes.Contains(bytes.ReplaceAll(body, []byte(`\\`), nil), []byte(`\u0000`)):
+		return "NUL"
+	case halfPair.Match(bytes.ReplaceAll(body, []byte(`\\`), nil)):
+		return "half of a surrogate pair"
+	}
+	return ""
+}
+
+// halfPair is the escape of a surrogate. Requests write whole characters as they are.
+var halfPair = regexp.MustCompile(`\\u[dD][89abcdefABCDEF][0-9a-fA-F]{2}`)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model"
 )
 
 // bridgeText is the answer between results and a message of the user. It is that of
@@ -31,6 +32,7 @@ const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 // callID returns the id of a call as the server takes it. A replaced id depends on the id
 // only, so that a call and its result have the same one in each request.
 func (e *encoder) callID(id string) string {
+	id = model.SendableText(id)
 	if !e.shortIDs || isShort(id) {
 		return id
 	}

@@ -230,6 +230,7 @@ func (a *answer) reasoning(raw []byte) {
 // callID returns an id that the service accepts: an id of up to 64 characters unchanged,
 // a longer one as a digest. Services make longer ids than they accept.
 func callID(id string) string {
+	id = model.SendableText(id)
 	if utf8.RuneCountInString(id) <= maxCallID {
 		return id
 	}
