@@ -16,7 +16,7 @@ import (
 // specimen is an artifact of testdata/corpus.jsonl, by an author who did not know the check.
 type specimen struct {
 	Name, Language, Kind, Text string
-	// Label is clean; refused, if it is nothing but narration; edges, if Content is what remains;
+	// Label is clean; refused, if it is nothing but narration; edges, if Content remains;
 	// tools, if it names a tool of the harness amid its content.
 	Label, Content string
 }
@@ -40,11 +40,11 @@ func corpus(t testing.TB) []specimen {
 	return all
 }
 
-// found counts what the check did with the artifacts of a label or a language.
+// found counts the results of the check for the artifacts of a label or a language.
 type found struct{ right, missed, touched, exact int }
 
-// TestNarrationInCorpus measures recall (the narration that is found) and precision (what is
-// narration of all that the check changes or refuses). The first figure for the corpus is in
+// TestNarrationInCorpus measures recall (the share of narration that is found) and precision (the
+// share of narration in all that the check changes or refuses). The first figure for the corpus is in
 // docs/workitems.md; the figures here are those after its errors were corrected.
 func TestNarrationInCorpus(t *testing.T) {
 	t.Parallel()

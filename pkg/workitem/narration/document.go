@@ -140,7 +140,7 @@ func kindOf(raw, trimmed string) kind {
 	return prose
 }
 
-// placeholder reports whether a line is all in brackets, as what is to be filled in.
+// placeholder reports whether a line is all in brackets, as a gap to fill in is.
 func placeholder(trimmed string) bool {
 	if len(trimmed) < 4 || len(trimmed) > maxRead {
 		return false
@@ -226,7 +226,7 @@ func (d *document) signatureEnd(n int) int {
 		head := strings.ToUpper(strings.ReplaceAll(l.raw[:min(len(l.raw), 4)], ".", ""))
 		switch {
 		case strings.HasPrefix(head, "PS"):
-		case l.kind == rulerLine, len(strings.Fields(l.raw)) > 8, l.signs.has(working | signDone | signOffer | signSize), !d.sameParagraph(m) && isSentence(l.bare):
+		case l.kind == rulerLine, len(strings.Fields(l.raw)) > 8, l.signs.has(working | signDone | signProposal | signSize), !d.sameParagraph(m) && isSentence(l.bare):
 			return end
 		}
 		end = m

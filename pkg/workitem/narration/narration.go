@@ -87,7 +87,7 @@ func (d *document) empty() bool {
 		case l.kind == rulerLine, l.kind == heading && len(d.order) > 1:
 		case (l.signs&^(neutral|signText|signPart|signForm|signWhole) != 0 || placeholder(strings.TrimSpace(l.raw))) && d.score(n, alone) > 0:
 			narrated += len(l.raw)
-		case n > 0 && narrated > 0 && d.attached(n) && l.signs.has(working|signDone|signOffer|signPolite):
+		case n > 0 && narrated > 0 && d.attached(n) && l.signs.has(working|signDone|signProposal|signPolite):
 		case strings.IndexFunc(l.raw, wordRune) < 0:
 		case n > 0 && strings.HasSuffix(d.at(n-1).bare, ":"):
 			return false // it is what the line before it introduces
@@ -187,7 +187,7 @@ func (d *document) attached(n int) bool {
 	if l.kind == item {
 		return strings.HasSuffix(before.bare, ":") || before.kind == item
 	}
-	return !isSentence(before.bare) || !strings.HasSuffix(before.bare, ":") && l.signs.has(signBack|signMe|signOffer|signPolite)
+	return !isSentence(before.bare) || !strings.HasSuffix(before.bare, ":") && l.signs.has(signBack|signMe|signProposal|signPolite)
 }
 
 // amid returns the first line of narration within the content from line from to line

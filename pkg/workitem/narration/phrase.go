@@ -14,7 +14,7 @@ import (
 // "@name" and its words, or a sign and a phrase that gives it. Phrases are looked up by their
 // first word, so the cost of reading a line does not depend on their number.
 //
-// A phrase is written as words between blanks. "a|b" is either word, "@made" a word of that
+// A phrase is written as words between blanks. "a|b" is either word, "@made" any in that
 // class, "_" any word, "*3" up to three words of any kind, a word that ends with "?" may be
 // missing, "^" is the beginning of a sentence, after adverbs, and "$" its end. Commas do not
 // count where no "," is named.
@@ -24,7 +24,7 @@ var tables embed.FS
 
 // token is a word as phrases read it: in lower case, with a straight apostrophe.
 type token struct {
-	id    int // of a word of the tables; 0 if it is none
+	id    int // in the tables; 0 if they do not have it
 	class classes
 }
 

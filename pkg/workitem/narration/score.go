@@ -29,7 +29,7 @@ const (
 	signTool                         // names a tool of the harness
 	signRequest                      // mentions a request: "as you asked", "your brief"
 	signGiven                        // mentions an input of the reader: "you sent"
-	signOffer                        // proposes more work: "Shall I add …?"
+	signProposal                     // proposes more work: "Shall I add …?"
 	signPolite                       // turns to the reader as letters do, too: "Let me know"
 	signAdvice                       // tells the reader what to do with a text
 	signMe                           // the writer
@@ -92,7 +92,7 @@ const (
 	isItem                       // of a list
 	isTitle                      // is a heading or a comment
 	isBold                       // is all bold
-	isSlot                       // is all in brackets, as what is to be filled in
+	isSlot                       // is all in brackets, as a gap to fill in is
 	inBrackets                   // begins with a bracket or emphasis
 	isLower                      // begins with a lower-case letter or a digit
 	isOpen                       // does not end as a sentence does
@@ -170,7 +170,9 @@ func (l *line) speaks() bool {
 }
 
 func (l *line) addresses() bool {
-	return slices.ContainsFunc(l.sentences, func(s signs) bool { return s.has(signVoice) || s.has(signYou) && !s.has(working|signOffer|signPolite) })
+	return slices.ContainsFunc(l.sentences, func(s signs) bool {
+		return s.has(signVoice) || s.has(signYou) && !s.has(working|signProposal|signPolite)
+	})
 }
 
 func (l *line) reports() bool {
