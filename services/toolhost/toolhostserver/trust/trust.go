@@ -166,7 +166,7 @@ func (s *Store) waitsElsewhere(path, target, digest string) bool {
 	case changed:
 		known = before
 	case !s.touchedWithout(target, path):
-		if now := Read(target); now.Digest == digest {
+		if now := Read(target); now.Digest == digest && !sandbox.Within(target, filepath.Dir(path)) { // the link is compared there
 			_ = s.Name(target, now) // without it the time of its last change decides again
 		}
 		return false
