@@ -34,7 +34,7 @@ var stormKinds = []struct{ name, agents, turns string }{
 
 // TestSystemRunsOutliveTheirProcesses: each run has a fresh home and no flags for a place, and is followed on a
 // terminal or in a pipe. Its background process, or a process below it, is killed at random moments.
-// Every run ends, and what follows it continues by itself: nothing is resumed by hand. A person's
+// Every run ends, and its terminal continues by itself: no run is resumed by hand. A person's
 // answer is given once.
 func TestSystemRunsOutliveTheirProcesses(t *testing.T) {
 	seed := *stormSeed

@@ -76,8 +76,8 @@ func StartNode(ctx context.Context, cfg node.Config) (*node.Node, error) {
 }
 
 // StartServer starts all roles in this process. If the background process of the user has the data
-// directory, the server takes over from it, and the runs at work continue in the server; note gets what
-// it waits for.
+// directory, the server takes over from it, and the runs at work continue in the server; note gets the
+// reasons of its waits.
 func StartServer(ctx context.Context, cfg node.Config, note func(string)) (*node.Node, error) {
 	if daemon.Serves(cfg.Data) {
 		if err := cfg.CheckAddresses(); err != nil {

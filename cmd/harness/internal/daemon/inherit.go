@@ -25,8 +25,8 @@ type Inheritance struct {
 func Serves(dir string) bool { return holding(dir).Background }
 
 // Inherit takes over from the background process of a data directory, as a successor does: it waits until
-// no command runs, and note gets what it waits for. It returns nil if no background process has the
-// directory, or one of a higher APILevel. The caller closes what it returns.
+// no command runs, and note gets the reasons of its waits. It returns nil if no background process has the
+// directory, or one of a higher APILevel. The caller closes it.
 func Inherit(ctx context.Context, dir, build string, note func(string)) (*Inheritance, error) {
 	for {
 		h := holding(dir)
