@@ -170,7 +170,7 @@ func TestWhatIsStoredCanBeSent(t *testing.T) {
 	}
 }
 
-// strictJSON returns what a strict decoder refuses in JSON; empty if it takes it.
+// strictJSON returns the fault for which a strict decoder refuses JSON; empty if there is none.
 func strictJSON(body []byte) string {
 	switch {
 	case !utf8.Valid(body):
@@ -185,5 +185,5 @@ func strictJSON(body []byte) string {
 	return ""
 }
 
-// halfPair is the escape of a surrogate. Requests write whole characters as they are.
+// halfPair is the escape of a surrogate. Requests write whole characters without escapes.
 var halfPair = regexp.MustCompile(`\\u[dD][89abcdefABCDEF][0-9a-fA-F]{2}`)

@@ -9,7 +9,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// testimony is what a worker knows about deliveries.
+// testimony is the knowledge of a worker about deliveries.
 type testimony struct {
 	had   func(run runlog.Run, sequence, delivery uint64) bool
 	words *words // nil: it hears none

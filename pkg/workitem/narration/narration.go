@@ -90,7 +90,7 @@ func (d *document) empty() bool {
 		case n > 0 && narrated > 0 && d.attached(n) && l.signs.has(working|signDone|signProposal|signPolite):
 		case strings.IndexFunc(l.raw, wordRune) < 0:
 		case n > 0 && strings.HasSuffix(d.at(n-1).bare, ":"):
-			return false // it is what the line before it introduces
+			return false // the line before introduces it
 		default:
 			other += len(l.raw)
 		}

@@ -208,7 +208,7 @@ func (b *book) element(part string) element {
 	return e
 }
 
-// signsOf returns the signs of a sentence. Its first lead words only lead to what it says.
+// signsOf returns the signs of a sentence, whose first lead words only lead to its content.
 func (b *book) signsOf(sentence []token, lead int) signs {
 	var found signs
 	try := func(phrases []phrase, at int) {
