@@ -100,7 +100,7 @@ func TestShortStepSaysNothing(t *testing.T) {
 	}
 }
 
-// TestHeartbeatsHaveWords: a worker says with each heartbeat what it does.
+// TestHeartbeatsHaveWords: each heartbeat of a worker has a word, works or waits.
 func TestHeartbeatsHaveWords(t *testing.T) {
 	b := newBed(t)
 	enough := make(chan struct{})
@@ -124,7 +124,7 @@ func TestHeartbeatsHaveWords(t *testing.T) {
 	}
 }
 
-// attester is an executor of which a host knows what it has started.
+// attester is an executor whose started calls a host knows.
 type attester struct {
 	executorFunc
 	atWork bool

@@ -43,7 +43,7 @@ func (u *unsavedRecords) all() map[string]*Record {
 }
 
 // Unsaved tries again to store the records of a folder that could not be stored, and returns those that are
-// left, by the path in the folder, with what the files were before.
+// left, by the path in the folder, with the versions of the files before.
 func (s *Store) Unsaved(folder string) map[string]Version {
 	var left map[string]Version
 	for path, r := range s.unsaved.all() {
