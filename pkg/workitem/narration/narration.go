@@ -67,7 +67,7 @@ func Check(content string) (level Level, stripped, why string) {
 		return Heavy, "", d.quote(at, at+1) + " speaks of the work between the content"
 	}
 	switch lines := head + tail; {
-	case lines == 0:
+	case lines == 0, d.onlyTitles(head, len(d.order)-tail):
 		return Clean, content, ""
 	case lines > maxStripped:
 		return Heavy, "", d.quoteEnds(head, tail) + " speak of the artifact instead of being part of it"
@@ -85,7 +85,7 @@ func (d *document) empty() bool {
 		case n > maxAlone, l.kind == quoted, l.kind == code, l.kind == unread, d.facts&(isProgram|isTabular) != 0:
 			return false
 		case l.kind == rulerLine, l.kind == heading && len(d.order) > 1:
-		case (l.signs&^(neutral|signText|signPart|signForm|signWhole) != 0 || placeholder(strings.TrimSpace(l.raw))) && d.score(n, alone) > 0:
+		case (l.signs&^(neutral|signText|signPart|signForm|signWhole) != 0 || placeholder(strings.TrimSpace(l.raw))) && d.score(n, alone) > 0 && !d.answers(l):
 			narrated += len(l.raw)
 		case n > 0 && narrated > 0 && d.attached(n) && l.signs.has(working|signDone|signProposal|signPolite):
 		case strings.IndexFunc(l.raw, wordRune) < 0:
@@ -98,6 +98,12 @@ func (d *document) empty() bool {
 	return narrated > 0 && other*2 < narrated || narrated+other == 0 && d.blankForm()
 }
 
+// answers reports whether a line under a title only declares something complete, which is an answer
+// there: "# Status", "The migration is complete."
+func (d *document) answers(l *line) bool {
+	return d.facts&isHeaded != 0 && l.signs&^(neutral|signText|signPart|signForm|signWhole|signSize) == signDone
+}
+
 // blankForm reports whether a text of titles alone, or of one line without a word, is a
 // placeholder: "…", "---".
 func (d *document) blankForm() bool {
@@ -108,6 +114,17 @@ func (d *document) blankForm() bool {
 		}
 	}
 	return titles > 2 && titles == len(d.order) || len(d.order) == 1 && strings.Trim(d.at(0).raw, ".…-–—_*?xX \t\r") == ""
+}
+
+// onlyTitles reports whether the lines from line from to line to are titles: what surrounds them is
+// their content then.
+func (d *document) onlyTitles(from, to int) bool {
+	for n := from; n < to; n++ {
+		if k := d.at(n).kind; k != heading && k != rulerLine {
+			return false
+		}
+	}
+	return true
 }
 
 // leading is the number of lines at the head that are narration, blank ones not counted.
@@ -218,7 +235,8 @@ func (d *document) inline(n int) int {
 	}
 	said := line{raw: l.raw, bare: l.bare[:at+1], kind: prose}
 	said.read()
-	if said.signs.has(signHand|signHail) && said.signs.has(signText|signRequest) && said.signs.has(signBegins) && !said.signs.has(signVoice) {
+	titled := !said.signs.has(signHail | signFinite | signMe | signYou | signRequest) // "An outline: …" names a text and hands nothing over
+	if said.signs.has(signHand|signHail) && said.signs.has(signText|signRequest) && said.signs.has(signBegins) && !said.signs.has(signVoice) && !titled {
 		return at + 2
 	}
 	return 0

@@ -161,9 +161,14 @@ func TestToolsAmidContentAreNarration(t *testing.T) {
 }
 
 // The message of a commit, a letter and a tutorial keep their last sentence.
-func TestLastSentencesOfContentStay(t *testing.T) {
+func TestShortAnswersAndLastSentencesStay(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
+		"# Announcement\n\nThe new release is here.",
+		"# Result\n\nAll tests pass.",
+		"# Status\n\nThe migration is complete.",
+		"Everything works.",
+		"An outline: what is new, why it matters, how to get it.",
 		"Keep the lock until the key is renamed\n\nA process that read the key between its creation and the rename took\nthe new time for a change.\n\nI've tested this on Linux and macOS.",
 		"fix(cache): flush before close\n\nThe buffer was dropped when the last reader went away. This adds a\nflush and a test. All tests pass.",
 		"Dear Ms Okafor,\n\nthank you for your letter.\n\nI have attached the report you asked for. Please let me know if you need anything else.\n\nKind regards,\nTom Birk",

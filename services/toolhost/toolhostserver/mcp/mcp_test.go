@@ -37,7 +37,7 @@ func newServers(t *testing.T, c Config) *Servers {
 	c.Commands = command.New(command.Config{Dir: c.Dir, Data: c.Dir, Mark: func() string { return "test" }, Logger: c.Logger})
 	c.Guard, c.Places = guard.New(guard.Config{Dir: c.Dir, Logger: c.Logger}), places.New(trust.Open(c.Dir), c.Logger)
 	s := New(c)
-	t.Cleanup(s.Close)
+	t.Cleanup(func() { s.Close(); c.Guard.Close() })
 	return s
 }
 
