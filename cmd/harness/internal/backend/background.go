@@ -192,14 +192,12 @@ func (c *providingConn) provide(ctx context.Context, request any) error {
 
 // rootOf returns the run at the top of the tree of a run, whose variables its sub-agents have.
 func (c *providingConn) rootOf(ctx context.Context, run *harnessv1.LocalRun) (*harnessv1.GetRunResponse, error) {
-	gateway, id := harnessv1.NewGatewayServiceClient(c.ClientConnInterface), run.GetRunId()
-	for {
-		r, err := gateway.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: run.GetNamespace(), RunId: id})
-		if err != nil || r.GetRun().GetRootRunId() == "" {
-			return r, err
-		}
-		id = r.GetRun().GetRootRunId()
+	gateway := harnessv1.NewGatewayServiceClient(c.ClientConnInterface)
+	r, err := gateway.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: run.GetNamespace(), RunId: run.GetRunId()})
+	if root := r.GetRun().GetRootRunId(); err == nil && root != "" {
+		return gateway.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: run.GetNamespace(), RunId: root})
 	}
+	return r, err
 }
 
 // variablesOf returns the names of the variables that commands, servers and web tools of a run get.
