@@ -3,6 +3,7 @@ package runlog_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,13 +14,22 @@ import (
 
 // deaf is a log whose feed brings nothing but interruptions.
 type deaf struct {
-	entries
+	mu        sync.Mutex
+	entries   entries
 	newest    runlog.Entry
 	interrupt func(*runlog.Entry)
 }
 
 func (d *deaf) View(context.Context, runlog.Run, uint64) (runlog.View, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	return runlog.View{Newest: d.newest}, nil
+}
+
+func (d *deaf) Read(ctx context.Context, run runlog.Run, sequence uint64) (runlog.Entry, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.entries.Read(ctx, run, sequence)
 }
 
 func (d *deaf) Newer(context.Context, runlog.Run, uint64) (bool, error) { return false, nil }
@@ -30,6 +40,8 @@ func (d *deaf) Subscribe(_ context.Context, _ runlog.Run, handle func(*runlog.En
 }
 
 func (d *deaf) store(sequence, version uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.newest = runlog.Entry{
 		Header: runlog.Header{Version: version}, Sequence: sequence,
 		Record: &harnessv1.Record{Version: version, PrevSequence: d.newest.Sequence, Writer: &harnessv1.Writer{}},

@@ -167,6 +167,7 @@ async def test_an_approved_call_runs_and_the_iteration_goes_on(client: Client, s
                 with pytest.raises(PreconditionError) as changed:
                     await run.approve(asked.call_id, digest="0" * 64)
                 assert changed.value.reason == "CALL_CHANGED"
+                await run.result()  # the run parks after the event
                 (call,) = await run.pending()
                 assert call.digest == asked.preview.digest
                 await run.approve(call.call_id, digest=call.digest)
