@@ -84,26 +84,45 @@ const bufferSize = 1 << 20
 // maxSocketDir bounds the directory of a socket, whose path has at most 107 bytes.
 const maxSocketDir = 80
 
-// socketPath returns a short path for any data directory: a socket's path has at most
-// 107 bytes.
-func socketPath(data string) (string, error) {
-	dir := filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "harness")
-	if !filepath.IsAbs(dir) || os.MkdirAll(dir, 0o700) != nil || len(dir) > maxSocketDir {
-		dir = filepath.Join(os.TempDir(), fmt.Sprintf("harness-%d", os.Getuid()))
+// socketPath returns a short path for any data directory and owner: a socket's path has at most
+// 107 bytes. It is in the first directory that is short enough and that only this user can use: a
+// TMPDIR may be long, and another user may have made the one in /tmp.
+func socketPath(data, owner string) (string, error) {
+	name := fmt.Sprintf("harness-%d", os.Getuid())
+	var failed error
+	for _, dir := range []string{
+		filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "harness"), filepath.Join(os.TempDir(), name), filepath.Join("/tmp", name), filepath.Join(data, "socket"),
+	} {
+		if !filepath.IsAbs(dir) || len(dir) > maxSocketDir {
+			continue
+		}
+		if err := ownDirectory(dir); err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		sum := sha256.Sum256([]byte(owner))
+		return filepath.Join(dir, hex.EncodeToString(sum[:8])+".sock"), nil
 	}
+	return "", fmt.Errorf("no directory for the local socket: set XDG_RUNTIME_DIR to one of at most %d bytes that only you can use: %w",
+		maxSocketDir-len("/harness"), errors.Join(failed, errSocketDirectory))
+}
+
+var errSocketDirectory = errors.New("XDG_RUNTIME_DIR, TMPDIR, /tmp and the data directory cannot be used")
+
+// ownDirectory makes a directory that only this user can use, and fails if it is another one.
+func ownDirectory(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("socket directory: %w", err)
+		return err
 	}
 	info, err := os.Lstat(dir)
 	if err != nil {
-		return "", fmt.Errorf("socket directory: %w", err)
+		return err
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !ok || int(owner.Uid) != os.Getuid() {
-		return "", fmt.Errorf("socket directory %s is accessible to other users: remove it, or set TMPDIR", dir)
+		return fmt.Errorf("%s is accessible to other users", dir)
 	}
-	sum := sha256.Sum256([]byte(data))
-	return filepath.Join(dir, hex.EncodeToString(sum[:8])+".sock"), nil
+	return nil
 }
 
 // listen opens the local socket. The caller has locked the directory, so an existing
@@ -113,7 +132,7 @@ func (n *Node) listen() error {
 	if n.lock == nil {
 		owner += "\x00" + strconv.Itoa(os.Getpid())
 	}
-	path, err := socketPath(owner)
+	path, err := socketPath(n.cfg.Data, owner)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -215,6 +216,8 @@ func (s *session) broken(ctx, bounded context.Context, conn *connection, c Call,
 		return s.unsent(conn, unsent), false
 	case tooLarge(err):
 		return unreadableResult(c, errTooLarge), false
+	case way.read.Load() && rpcError(err) == nil:
+		return unreadableResult(c, err), false
 	case became == answered:
 		return failed("%sThe server answered with an error: %s", origin(c.GetServer()), content.Clean(way.message(err))), false
 	case became == gone, became == notSent && errors.Is(err, mcp.ErrConnectionClosed):
@@ -291,13 +294,20 @@ func resultOf(c Call, answer *mcp.CallToolResult) Result {
 			r.resource(&b, p.Resource)
 		}
 	}
-	if b.Len() == 0 && answer.StructuredContent != nil {
-		if data, err := json.Marshal(answer.StructuredContent); err == nil {
+	if answer.StructuredContent != nil {
+		if data, err := json.Marshal(answer.StructuredContent); err == nil && !repeats(b.String(), data) {
 			b.Write(data)
 		}
 	}
 	r.finish(c, b.String(), "The tool ended without output.")
 	return r
+}
+
+// repeats reports whether a text is the JSON of structured content, as the protocol asks servers to
+// repeat it.
+func repeats(text string, structured []byte) bool {
+	var said, meant any
+	return json.Unmarshal([]byte(text), &said) == nil && json.Unmarshal(structured, &meant) == nil && reflect.DeepEqual(said, meant)
 }
 
 // finish sets the text of a result; empty is that of one without text and media.

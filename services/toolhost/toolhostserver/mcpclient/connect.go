@@ -149,7 +149,12 @@ func (s *session) overPipes(ctx context.Context) (mcp.Transport, <-chan struct{}
 		}
 		return err
 	}
-	return pipes{&mcp.IOTransport{Reader: messagePipe{newMessages(output, ""), output}, Writer: input, MaxLineLength: sdkMessage}, input}, gone, explain, nil
+	lines := newMessages(output, "")
+	lines.skipped = func(line []byte) {
+		_, _ = errorsTail.Write(append([]byte("standard output: "), line...))
+		s.skippedLine(ctx, line)
+	}
+	return pipes{&mcp.IOTransport{Reader: messagePipe{lines, output}, Writer: input, MaxLineLength: sdkMessage}, input}, gone, explain, nil
 }
 
 // overHTTP returns the transport to the address of the server.

@@ -26,6 +26,8 @@ type delivery struct {
 	// answered: the server answered the call with an error. Set only over pipes. The call has run if
 	// the answer is a result that cannot be read.
 	answered atomic.Bool
+	// read: an answer came. Set only over pipes.
+	read atomic.Bool
 	// status is that of the HTTP response; 0 if there was none.
 	status atomic.Int32
 	// last is the last request of the call. Set only over pipes.
@@ -138,8 +140,10 @@ type pipe struct {
 	input interface{ SetWriteDeadline(t time.Time) error }
 	// writing has a value while a message is written.
 	writing chan struct{}
-	// calls are those without an answer, by id.
-	calls sync.Map
+	// calls are those without an answer, by id, and waiting all requests without one.
+	calls, waiting sync.Map
+	// newest is the id of the newest request.
+	newest atomic.Int64
 }
 
 // pipedCall is a request that was sent over pipes.
@@ -163,6 +167,12 @@ const keptCancelled = 10 * grace
 // Write writes a message.
 func (p *pipe) Write(ctx context.Context, message jsonrpc.Message) error {
 	d, request := deliveryOf(ctx), asCall(message)
+	if request != nil {
+		p.waiting.Store(request.ID, nil)
+		if n, ok := request.ID.Raw().(int64); ok {
+			p.newest.Store(n)
+		}
+	}
 	if d == nil || request == nil {
 		return p.write(ctx, message)
 	}
@@ -216,10 +226,36 @@ func asCall(message jsonrpc.Message) *jsonrpc.Request {
 func (p *pipe) Read(ctx context.Context) (jsonrpc.Message, error) {
 	message, err := p.Connection.Read(ctx)
 	if r, ok := message.(*jsonrpc.Response); ok && err == nil {
+		r = p.expected(r)
+		message = r
+		p.waiting.Delete(r.ID)
 		if sent, found := p.calls.LoadAndDelete(r.ID); found {
 			sent.(*pipedCall).answered.Store(r.Error != nil)
+			sent.(*pipedCall).read.Store(true)
 			close(sent.(*pipedCall).over)
 		}
 	}
 	return message, err
+}
+
+// expected returns a response to a request that was sent. One with an id that no request has had
+// can only be meant for the request that waits, if it is the only one: it becomes an error.
+func (p *pipe) expected(r *jsonrpc.Response) *jsonrpc.Response {
+	if _, waits := p.waiting.Load(r.ID); waits {
+		return r
+	}
+	if n, ok := r.ID.Raw().(int64); ok && n > 0 && n <= p.newest.Load() {
+		return r // a late answer
+	}
+	var only []jsonrpc.ID
+	p.waiting.Range(func(id, _ any) bool {
+		only = append(only, id.(jsonrpc.ID))
+		return len(only) < 2
+	})
+	if len(only) != 1 {
+		return r
+	}
+	return &jsonrpc.Response{ID: only[0], Error: &jsonrpc.Error{
+		Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("its answer has the id %v, and the request had %v: what it did is in no result", r.ID.Raw(), only[0].Raw()),
+	}}
 }

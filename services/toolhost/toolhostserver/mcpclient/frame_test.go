@@ -79,7 +79,7 @@ func TestSystemMessagesOfGigabytesAreBounded(t *testing.T) { //nolint:parallelte
 // checkBounds reads messages that are too large, and others between them.
 func checkBounds(t *testing.T, size int64) {
 	t.Helper()
-	const before, after = `{"id":1,"result":{}}` + "\n", `{"id":3,"result":{}}` + "\n"
+	const before, after = `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n", `{"jsonrpc":"2.0","id":3,"result":{}}` + "\n"
 	for what, want := range map[string]string{
 		`{"id":2,"result":"`:  string(substitute(json.RawMessage("2"), false)) + "\n",
 		`{"id":2,"error":"`:   string(substitute(json.RawMessage("2"), true)) + "\n",
@@ -96,7 +96,8 @@ func checkBounds(t *testing.T, size int64) {
 			t.Errorf("a message of %d MiB took %d MiB", size>>20, grown>>20)
 		}
 	}
-	largest := []byte(`{"a":"` + strings.Repeat("A", maxMessage-9) + "\"}\n")
+	const open, end = `{"jsonrpc":"2.0","method":"`, "\"}\n"
+	largest := []byte(open + strings.Repeat("A", maxMessage-len(open)-len(end)) + end)
 	if got, err := io.ReadAll(newMessages(bytes.NewReader(largest), "")); err != nil || !bytes.Equal(got, largest) {
 		t.Errorf("a message of %d bytes: %d, %v", len(largest), len(got), err)
 	}

@@ -26,6 +26,8 @@ type messages struct {
 	lines *bufio.Reader
 	// field is what precedes a message in its line.
 	field string
+	// skipped receives lines of a process that are no messages.
+	skipped func(line []byte)
 	// pending are the next bytes to return, and err the error after them.
 	pending []byte
 	err     error
@@ -68,10 +70,30 @@ func (m *messages) next() {
 		}
 		line = append(line, part...)
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			m.pending, m.err = line, err
+			m.pending, m.err = m.message(line), err
 			return
 		}
 	}
+}
+
+// message returns a line whose message can be read. A line of a process that is none is left out:
+// the SDKs for TypeScript and Python skip such lines, and servers write them unnoticed.
+func (m *messages) message(line []byte) []byte {
+	message, ok := bytes.CutPrefix(line, []byte(m.field))
+	if !ok {
+		return line
+	}
+	read, err := readable(message)
+	switch {
+	case err != nil && m.field == "":
+		if m.skipped != nil {
+			m.skipped(line)
+		}
+		return nil
+	case err != nil, read == nil:
+		return line
+	}
+	return append([]byte(m.field), read...)
 }
 
 // skip reads the rest of a line that is too long, and returns its substitute, nil for none.
@@ -144,6 +166,8 @@ func (d *document) Read(p []byte) (int, error) {
 				return 0, err
 			}
 			data = substitute(id, f.key == "error" || f.failure)
+		} else if read, err := readable(data); err == nil && read != nil {
+			data = read
 		}
 		d.read = bytes.NewReader(data)
 	}

@@ -347,6 +347,17 @@ func (s *session) describe(server *harnessv1.McpServer) *harnessv1.DescribedServ
 	return d
 }
 
+// skippedLine records a line of the server's standard output that is no message.
+func (s *session) skippedLine(ctx context.Context, line []byte) {
+	text := s.secrets.line(string(line), 300)
+	s.servers.config.Logger.InfoContext(ctx, "a server wrote a line that is no message to its standard output", "server", s.server.GetName(), "line", text)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.notice == "" {
+		s.notice = "it writes lines to its standard output that are no messages: " + text
+	}
+}
+
 func (s *session) setNotice(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

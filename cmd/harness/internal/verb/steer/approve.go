@@ -67,6 +67,7 @@ func open(ctx context.Context, a *console.Console, o *target.OneRun, resumes boo
 		o.RunID = f.Run
 		return f, err
 	}
+	o.Lasts() // the answer has an id, so the next process can take it
 	var err error
 	f.Session, err = o.Connect(ctx, a, backend.Store)
 	f.Run = o.RunID
