@@ -238,7 +238,7 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 	servers := []*harnessv1.McpServer{
 		{Name: "missing", Command: "no-such-program"},
 		script("exits", "echo broken >&2; exit 3"),
-		script("garbage", "echo hello; cat >/dev/null"),
+		script("garbage", "echo hello; exit 3"),
 		script("endless", "head -c 40000000 /dev/zero; cat >/dev/null"),
 		{Name: "variable", Command: "cat", Args: []string{"${NO_SUCH_VARIABLE}"}},
 		{Name: "withheld", Command: "cat", Args: []string{"${PATH}"}},
@@ -246,7 +246,7 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 		{Name: "refused", Url: "http://127.0.0.1:1/mcp"},
 		h.startNotes(),
 	}
-	for i, want := range []string{"no-such-program was not found", "broken", "", "", "NO_SUCH_VARIABLE is not set", "PATH is not set", "sign in", "refused", ""} {
+	for i, want := range []string{"no-such-program was not found", "broken", "hello", "", "NO_SUCH_VARIABLE is not set", "PATH is not set", "sign in", "refused", ""} {
 		d := h.described(servers[i])[0]
 		state := harnessv1.McpServerState_MCP_SERVER_STATE_FAILED
 		switch d.GetServer() {

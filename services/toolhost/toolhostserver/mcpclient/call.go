@@ -211,6 +211,9 @@ func (s *session) broken(ctx, bounded context.Context, conn *connection, c Call,
 		if became == notSent {
 			return s.unreachable(), false
 		}
+		if why := way.strayed(); why != nil && ctx.Err() == nil {
+			return unreadableResult(c, why), false
+		}
 		return Result{Unknown: true}, false
 	case errors.As(err, &unsent):
 		return s.unsent(conn, unsent), false

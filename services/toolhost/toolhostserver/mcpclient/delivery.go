@@ -28,6 +28,9 @@ type delivery struct {
 	answered atomic.Bool
 	// read: an answer came. Set only over pipes.
 	read atomic.Bool
+	// stray is the id of an answer that may be the one of the call, and has an id that no request had.
+	// Set only over pipes.
+	stray atomic.Pointer[string]
 	// status is that of the HTTP response; 0 if there was none.
 	status atomic.Int32
 	// last is the last request of the call. Set only over pipes.
@@ -140,8 +143,8 @@ type pipe struct {
 	input interface{ SetWriteDeadline(t time.Time) error }
 	// writing has a value while a message is written.
 	writing chan struct{}
-	// calls are those without an answer, by id, and waiting all requests without one.
-	calls, waiting sync.Map
+	// calls are those without an answer, by id.
+	calls sync.Map
 	// newest is the id of the newest request.
 	newest atomic.Int64
 }
@@ -168,7 +171,6 @@ const keptCancelled = 10 * grace
 func (p *pipe) Write(ctx context.Context, message jsonrpc.Message) error {
 	d, request := deliveryOf(ctx), asCall(message)
 	if request != nil {
-		p.waiting.Store(request.ID, nil)
 		if n, ok := request.ID.Raw().(int64); ok {
 			p.newest.Store(n)
 		}
@@ -226,36 +228,42 @@ func asCall(message jsonrpc.Message) *jsonrpc.Request {
 func (p *pipe) Read(ctx context.Context) (jsonrpc.Message, error) {
 	message, err := p.Connection.Read(ctx)
 	if r, ok := message.(*jsonrpc.Response); ok && err == nil {
-		r = p.expected(r)
-		message = r
-		p.waiting.Delete(r.ID)
 		if sent, found := p.calls.LoadAndDelete(r.ID); found {
 			sent.(*pipedCall).answered.Store(r.Error != nil)
 			sent.(*pipedCall).read.Store(true)
 			close(sent.(*pipedCall).over)
+		} else {
+			p.recordStray(r)
 		}
 	}
 	return message, err
 }
 
-// expected returns a response to a request that was sent. One with an id that no request has had
-// can only be meant for the request that waits, if it is the only one: it becomes an error.
-func (p *pipe) expected(r *jsonrpc.Response) *jsonrpc.Response {
-	if _, waits := p.waiting.Load(r.ID); waits {
-		return r
-	}
+// recordStray records the id of a response that no request has had, at the request that waits if it is the
+// only one. Its answer may still follow.
+func (p *pipe) recordStray(r *jsonrpc.Response) {
 	if n, ok := r.ID.Raw().(int64); ok && n > 0 && n <= p.newest.Load() {
-		return r // a late answer
+		return // a late answer
 	}
-	var only []jsonrpc.ID
-	p.waiting.Range(func(id, _ any) bool {
-		only = append(only, id.(jsonrpc.ID))
-		return len(only) < 2
+	var only *pipedCall
+	calls := 0
+	p.calls.Range(func(_, sent any) bool {
+		only = sent.(*pipedCall)
+		calls++
+		return calls < 2
 	})
-	if len(only) != 1 {
-		return r
+	if calls == 1 {
+		stray := fmt.Sprint(r.ID.Raw())
+		only.stray.Store(&stray)
 	}
-	return &jsonrpc.Response{ID: only[0], Error: &jsonrpc.Error{
-		Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("its answer has the id %v, and the request had %v: what it did is in no result", r.ID.Raw(), only[0].Raw()),
-	}}
+}
+
+// strayed returns why the answer of a call cannot be read: one with an id that no request has had came
+// while it waited. It is nil without one.
+func (d *delivery) strayed() error {
+	stray := d.stray.Load()
+	if stray == nil {
+		return nil
+	}
+	return fmt.Errorf("the only answer that came has the id %s, which no request had", *stray)
 }
