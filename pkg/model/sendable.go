@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf16"
+
+	"github.com/harnessmesh/harnessmesh/pkg/schema"
 )
 
 // maxSendableName is the longest name of a function that every service accepts.
@@ -45,7 +47,7 @@ const maxSendableDepth = 512
 func SendableArguments(arguments string) string {
 	arguments = sendableEscapes(arguments)
 	var object map[string]json.RawMessage
-	if !deeper(arguments, maxSendableDepth) && json.Unmarshal([]byte(arguments), &object) == nil && object != nil {
+	if !schema.Deeper(arguments, maxSendableDepth) && json.Unmarshal([]byte(arguments), &object) == nil && object != nil {
 		return arguments
 	}
 	if strings.TrimSpace(arguments) == "" {
@@ -103,28 +105,4 @@ func escaped(text string) (unit rune, ok bool) {
 	}
 	n, err := strconv.ParseUint(text[2:escapeBytes], 16, 16)
 	return rune(n), err == nil
-}
-
-// deeper reports whether JSON is nested deeper than a limit.
-func deeper(text string, limit int) bool {
-	if strings.Count(text, "{")+strings.Count(text, "[") <= limit {
-		return false
-	}
-	depth, within := 0, false // within a string
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case within && c == '\\':
-			i++
-		case c == '"':
-			within = !within
-		case within:
-		case c == '{' || c == '[':
-			if depth++; depth > limit {
-				return true
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return false
 }

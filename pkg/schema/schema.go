@@ -135,7 +135,7 @@ func (noLoader) Load(url string) (any, error) {
 func Decode(text string) (any, error) { return decode(text, MaxNesting, "a JSON value") }
 
 func decode(text string, limit int, what string) (any, error) {
-	if deeper(text, limit) {
+	if Deeper(text, limit) {
 		return nil, fmt.Errorf("its objects and lists nest deeper than %d levels, the limit of %s", limit, what)
 	}
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
@@ -148,8 +148,12 @@ func decode(text string, limit int, what string) (any, error) {
 	return value, nil
 }
 
-// deeper reports whether the objects and lists of a JSON text nest deeper than a limit.
-func deeper(text string, limit int) bool {
+// Deeper reports whether the objects and lists of a JSON text nest deeper than a limit. The text may be
+// invalid.
+func Deeper(text string, limit int) bool {
+	if strings.Count(text, "{")+strings.Count(text, "[") <= limit {
+		return false
+	}
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {

@@ -171,11 +171,11 @@ func TestSystemWorkersThatDieDuringAWait(t *testing.T) {
 		m.AwaitReady(name)
 	}
 	for range 4 {
-		kill("the worker says that it waits for the model")
+		kill("the worker reports that it waits for the model")
 	}
 	waittest.Eventually(t, "the command runs", func() bool { _, err := os.Stat(filepath.Join(workspace, "out")); return err == nil })
 	for range 5 {
-		kill("the worker says that it waits for the command")
+		kill("the worker reports that it waits for the command")
 	}
 	if err := os.WriteFile(filepath.Join(workspace, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)

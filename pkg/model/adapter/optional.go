@@ -63,7 +63,7 @@ func leaveOut(failed *model.Error, o *Optional) {
 	failed.Adjustment, failed.Member = harnessv1.Adjustment_ADJUSTMENT_NO_MEMBER, o.Member
 	failed.Message += "; the request is sent without " + o.Member
 	if o.Setting != "" {
-		failed.Message += ", permanently with " + o.Setting
+		failed.Message += "; set " + o.Setting + " to leave it out from the start"
 	}
 }
 

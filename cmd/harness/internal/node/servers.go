@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -89,7 +90,7 @@ const maxSocketDir = 80
 // TMPDIR may be long, and another user may have made the one in /tmp.
 func socketPath(data, owner string) (string, error) {
 	name := fmt.Sprintf("harness-%d", os.Getuid())
-	var failed error
+	var refused []string
 	for _, dir := range []string{
 		filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "harness"), filepath.Join(os.TempDir(), name), filepath.Join("/tmp", name), filepath.Join(data, "socket"),
 	} {
@@ -97,17 +98,15 @@ func socketPath(data, owner string) (string, error) {
 			continue
 		}
 		if err := ownDirectory(dir); err != nil {
-			failed = errors.Join(failed, err)
+			refused = append(refused, err.Error())
 			continue
 		}
 		sum := sha256.Sum256([]byte(owner))
 		return filepath.Join(dir, hex.EncodeToString(sum[:8])+".sock"), nil
 	}
-	return "", fmt.Errorf("no directory for the local socket: set XDG_RUNTIME_DIR to one of at most %d bytes that only you can use: %w",
-		maxSocketDir-len("/harness"), errors.Join(failed, errSocketDirectory))
+	return "", fmt.Errorf("no directory for the local socket (%s): set XDG_RUNTIME_DIR to one of at most %d bytes that only you can use",
+		strings.Join(refused, "; "), maxSocketDir-len("/harness"))
 }
-
-var errSocketDirectory = errors.New("XDG_RUNTIME_DIR, TMPDIR, /tmp and the data directory cannot be used")
 
 // ownDirectory makes a directory that only this user can use, and fails if it is another one.
 func ownDirectory(dir string) error {

@@ -28,12 +28,8 @@ type envelope struct {
 // version is the one of the protocol, as JSON.
 const version = `"2.0"`
 
-var (
-	// errNotJSON is the error of an answer that is cut or broken.
-	errNotJSON = errors.New("its answer is not valid JSON")
-	// errNotObject is the error of a line that is no message at all.
-	errNotObject = errors.New("it is not a message of the protocol")
-)
+// errNotJSON is the error of an answer that is cut or broken.
+var errNotJSON = errors.New("its answer is not valid JSON")
 
 // readable returns a message as the SDK reads it; nil if it does already, as it reads a batch. The
 // error is that of bytes that are no message.
@@ -47,10 +43,10 @@ func readable(line []byte) (repaired []byte, err error) {
 		if id := answeredID(message); id != nil {
 			return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`+"\n", id, jsonrpc.CodeParseError, errNotJSON.Error()), nil
 		}
-		return nil, errNotObject
+		return nil, errNoMessage
 	}
 	if !e.identified() {
-		return nil, errNotObject
+		return nil, errNoMessage
 	}
 	changed := string(e.Version) != version
 	e.Version = json.RawMessage(version)
@@ -66,7 +62,7 @@ func readable(line []byte) (repaired []byte, err error) {
 	}
 	whole, err := json.Marshal(e)
 	if err != nil {
-		return nil, errNotObject
+		return nil, errNoMessage
 	}
 	return append(whole, '\n'), nil
 }
