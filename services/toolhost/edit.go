@@ -15,7 +15,8 @@ const (
 )
 
 // ReplaceOnce replaces the only occurrence of old in content and returns the line where it
-// begins, counted from 1. The error text is written for the model.
+// begins, counted from 1. Line ends need not match: where old occurs with other ones alone, or has none,
+// replacement gets those of the place. The error text is written for the model.
 func ReplaceOnce(content, old, replacement string) (edited string, line int, err error) {
 	switch old {
 	case "":
@@ -23,23 +24,27 @@ func ReplaceOnce(content, old, replacement string) (edited string, line int, err
 	case replacement:
 		return "", 0, errors.New("old and new are the same text; nothing to change")
 	}
-	offsets := occurrences(content, old)
-	switch len(offsets) {
+	places := findText(content, old)
+	switch len(places) {
 	case 1:
-		at := offsets[0]
-		return content[:at] + replacement + content[at+len(old):], lineOf(content, at), nil
+		at := places[0]
+		edited = content[:at.from] + replacementAt(content, at, old, replacement) + content[at.to:]
+		if edited == content {
+			return "", 0, errors.New("old and new are the same text in this file, whose line ends stay; nothing to change")
+		}
+		return edited, lineOf(content, at.from), nil
 	case 0:
 		return "", 0, errors.New("old was not found in the file" + nearMiss(content, old))
 	}
 	var lines []string
-	for _, at := range offsets[:min(len(offsets), maxLinesNamed)] {
-		lines = append(lines, fmt.Sprint(lineOf(content, at)))
+	for _, at := range places[:min(len(places), maxLinesNamed)] {
+		lines = append(lines, fmt.Sprint(lineOf(content, at.from)))
 	}
-	if len(offsets) > maxLinesNamed {
+	if len(places) > maxLinesNamed {
 		lines = append(lines, "…")
 	}
-	count := fmt.Sprint(len(offsets))
-	if len(offsets) == maxOccurrences {
+	count := fmt.Sprint(len(places))
+	if len(places) == maxOccurrences {
 		count = "at least " + count
 	}
 	return "", 0, fmt.Errorf("old was found %s times (lines %s) and must be found once; add lines around it that make it unique",
@@ -67,10 +72,6 @@ func lineOf(content string, at int) int {
 
 // nearMiss returns advice about why old was not found, such as a difference in white space.
 func nearMiss(content, old string) string {
-	unix := func(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
-	if strings.Contains(unix(content), unix(old)) {
-		return `: the file's line ends differ (CRLF, "\r\n"); copy them exactly`
-	}
 	if wanted := blank(old); wanted != "" && strings.Contains(blank(content), wanted) {
 		return ": only spaces, tabs or line breaks differ; read the file again and copy them exactly"
 	}

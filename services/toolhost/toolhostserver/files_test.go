@@ -93,6 +93,25 @@ func TestWriteAndEdit(t *testing.T) {
 	}
 }
 
+func TestLineEndsOfFilesStay(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, Config{})
+	const crlf = "\ufeffone\r\ntwo\r\nthree\r\n"
+	h.write("a.cs", crlf)
+	expect(t, h.call(tools.EditFile, map[string]any{"path": "a.cs", "old": "three", "new": "tres\nquatro"}), done, false, "at line 3: 1 lines became 2")
+	expect(t, h.call(tools.EditFile, map[string]any{"path": "a.cs", "old": "one\ntwo", "new": "uno\ndos"}), done, false, "at line 1: 2 lines became 2")
+	if got, want := h.read("a.cs"), "\ufeffuno\r\ndos\r\ntres\r\nquatro\r\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	h.write("b.cs", crlf)
+	for range 2 { // a call that runs again changes nothing
+		expect(t, h.call(tools.WriteFile, map[string]any{"path": "b.cs", "content": "one\nzwei\n"}), done, false, "Wrote b.cs: 14 bytes, 2 lines. The file's line ends are CRLF and were kept.")
+		if got, want := h.read("b.cs"), "\ufeffone\r\nzwei\r\n"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestEditHappensOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -25,7 +25,10 @@ type change struct {
 var changers = map[string]func(arguments string) (path string, after func(before string) (string, error), err error){
 	WriteFile: func(arguments string) (string, func(string) (string, error), error) {
 		a, err := tool.Arguments[writeFileArguments](arguments)
-		return a.Path, func(string) (string, error) { return a.Content, nil }, err
+		return a.Path, func(before string) (string, error) {
+			after, _ := toolhost.Rewrite(before, a.Content)
+			return after, nil
+		}, err
 	},
 	EditFile: func(arguments string) (string, func(string) (string, error), error) {
 		a, err := tool.Arguments[editFileArguments](arguments)
