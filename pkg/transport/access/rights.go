@@ -12,6 +12,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+	"github.com/harnessmesh/harnessmesh/pkg/tool"
 )
 
 // checkRights refuses a request for which the token lacks a right, and a start whose
@@ -62,7 +63,7 @@ func checkStart(c Caller, spec *harnessv1.RunSpec) error {
 	if err := checkModels(c, modelsOf(spec)); err != nil {
 		return err
 	}
-	for _, check := range []func(Caller, *harnessv1.RunSpec) error{checkFolders, checkCommands, checkPrograms, checkApprovals, checkLeaves} {
+	for _, check := range []func(Caller, *harnessv1.RunSpec) error{checkFolders, checkCommands, checkPrograms, checkApprovals, checkLeaves, checkVariables} {
 		if err := check(c, spec); err != nil {
 			return err
 		}
@@ -217,7 +218,7 @@ func checkCommands(c Caller, spec *harnessv1.RunSpec) error {
 // rule for it without a condition does, and each later one denies too.
 func deniesCommands(rules []*harnessv1.ToolRule) bool {
 	for _, rule := range slices.Backward(rules) {
-		if rule.GetName() != "*" && rule.GetName() != runCommand {
+		if !tool.Matches(rule.GetName(), runCommand) {
 			continue
 		}
 		if rule.GetPolicy() != harnessv1.ToolDecision_TOOL_DECISION_DENY {
@@ -288,6 +289,18 @@ func checkLeaves(c Caller, spec *harnessv1.RunSpec) error {
 		return denied(field, "roots", "the token is for "+strings.Join(c.Roots, ", ")+" only, and what runs outside of the sandbox reaches more: leave it out")
 	}
 	return lacks(Approve, field, "lets the run leave the sandbox")
+}
+
+// checkVariables refuses runs whose commands get variables of the tool host: each may be a secret of its operator.
+func checkVariables(c Caller, spec *harnessv1.RunSpec) error {
+	const field = "spec.config.sandbox.env"
+	switch {
+	case len(spec.GetConfig().GetSandbox().GetEnv()) == 0 || c.leaves():
+		return nil
+	case c.Roots != nil:
+		return denied(field, "roots", "the token is for "+strings.Join(c.Roots, ", ")+" only, and variables of the tool host may be secrets of its operator: leave it out")
+	}
+	return lacks(Approve, field, "gives commands variables of the tool host, which may be secrets of its operator")
 }
 
 // lacks returns the refusal of a request for which a right is missing.

@@ -134,6 +134,8 @@ var starts = map[string]struct {
 	"no policy":                {"may=hooks,checks,scripts,approve", "spec.agent.tools", rules()},
 	"commands that ask":        {"may=none", "spec.agent.tools", rules(&harnessv1.ToolRule{Name: "run_command", Policy: harnessv1.ToolDecision_TOOL_DECISION_ASK})},
 	"a later rule":             {"may=none", "spec.agent.tools", rules(&harnessv1.ToolRule{Name: "run_command", Policy: deny}, &harnessv1.ToolRule{Name: "*", Policy: allow})},
+	"a later pattern":          {"may=none", "spec.agent.tools", rules(&harnessv1.ToolRule{Name: "run_command", Policy: deny}, &harnessv1.ToolRule{Name: "run_*", Policy: allow})},
+	"a pattern denied":         {"may=none", "", rules(&harnessv1.ToolRule{Name: "run_*", Policy: deny})},
 	"some denied":              {"may=none", "spec.agent.tools", rules(&harnessv1.ToolRule{Name: "run_command", Policy: deny, Pattern: "^rm"})},
 	"denied under a condition": {"may=none", "spec.agent.tools", rules(&harnessv1.ToolRule{Name: "run_command", Policy: deny, When: "true"})},
 	"denied by a prefix":       {"may=none", "spec.agent.tools", rules(&harnessv1.ToolRule{Name: "run_command", Policy: deny, Prefix: "rm"})},
@@ -164,6 +166,8 @@ var starts = map[string]struct {
 		s.Agent.Hooks = []*harnessv1.Hook{{Command: "true"}, {Command: "true", Unconfined: true}}
 	}},
 	"an unconfined hook beyond a root": {"roots=/srv/work", "spec.agent.hooks[0].unconfined", func(s *harnessv1.RunSpec) { s.Agent.Hooks = []*harnessv1.Hook{{Command: "true", Unconfined: true}} }},
+	"a variable beyond a root":         {"roots=/srv/work", "spec.config.sandbox.env", func(s *harnessv1.RunSpec) { s.Config.Sandbox.Env = []string{"A"} }},
+	"a variable":                       {"may=commands", "spec.config.sandbox.env", func(s *harnessv1.RunSpec) { s.Config.Sandbox.Env = []string{"A"} }},
 	"another provider":                 {"providers=anthropic,vllm", "spec.agent.model", nil},
 	"another fallback":                 {"providers=openai", "spec.agent.fallback_models[1]", func(s *harnessv1.RunSpec) { s.Agent.FallbackModels = []string{"openai:x", "anthropic:x"} }},
 	"another summarizer": {"providers=openai", "spec.config.context.summarizer.model", func(s *harnessv1.RunSpec) {

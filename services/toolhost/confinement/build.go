@@ -36,6 +36,8 @@ type Machine struct {
 	Secrets []string
 	// Pass are the names of variables that every command gets, too.
 	Pass []string
+	// Withheld are the names of variables that no command gets, although its run names them.
+	Withheld []string
 }
 
 // Request is what a command wants to run with.
@@ -70,7 +72,7 @@ type Confinement struct {
 // environment alone.
 func Build(m Machine, level harnessv1.SandboxLevel, r Request) Confinement {
 	e := &environment{all: m.Environ}
-	c := Confinement{Environ: e.allowed(append(r.Config.GetEnv(), m.Pass...))}
+	c := Confinement{Environ: e.allowed(append(m.named(r.Config), m.Pass...))}
 	c.Environ = append(c.Environ, "PWD="+r.Workspace)
 	if level < sandbox.Kernel {
 		c.Environ = append(c.Environ, e.ofUser(m.Home)...)
@@ -411,6 +413,13 @@ func (e *environment) folder(variable, home, relative string) string {
 func Passes(name string) bool {
 	return variables[name] || strings.HasPrefix(name, "LC_") || name == "HOME" || slices.Contains(userVariables(), name) ||
 		slices.ContainsFunc(toolchains, func(t toolchain) bool { return t.variable == name })
+}
+
+// named returns the variables that a run names and may have: the settings of the harness are for no command.
+func (m Machine) named(c *harnessv1.SandboxConfig) []string {
+	return slices.DeleteFunc(slices.Clone(c.GetEnv()), func(name string) bool {
+		return slices.Contains(m.Withheld, name) || strings.HasPrefix(name, "HARNESS_")
+	})
 }
 
 // allowed returns the variables that every command gets, and those with a name in more.

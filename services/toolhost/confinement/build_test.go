@@ -131,8 +131,10 @@ func TestManagersFindTheUsersToolchains(t *testing.T) {
 
 // TestEnvironmentIsAnAllowList at every level.
 func TestEnvironmentIsAnAllowList(t *testing.T) {
+	m := machine
+	m.Withheld = []string{"OPENAI_API_KEY"}
 	for _, level := range []harnessv1.SandboxLevel{sandbox.Off, sandbox.Kernel, sandbox.Full} {
-		environ := strings.Join(confinement.Build(machine, level, request(&harnessv1.SandboxConfig{Env: []string{"DATABASE_URL"}})).Environ, "\n") + "\n"
+		environ := strings.Join(confinement.Build(m, level, request(&harnessv1.SandboxConfig{Env: []string{"DATABASE_URL", "OPENAI_API_KEY", "HARNESS_X"}})).Environ, "\n") + "\n"
 		for _, want := range []string{"PATH=/usr/bin:", "LC_ALL=C\n", "DATABASE_URL=d\n", "TERM=dumb\n", "PWD=/home/me/project\n", "NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ours.pem\n", "PYTHONDONTWRITEBYTECODE=1\n"} {
 			if !strings.Contains(environ, want) {
 				t.Errorf("%s lacks %q:\n%s", sandbox.Name(level), want, environ)

@@ -116,8 +116,8 @@ type Config struct {
 	// Tokens is the folder of the tokens of servers at which persons have signed in; hosts of one
 	// user may share it. Default: servers/tokens in Dir.
 	Tokens string
-	// Withheld are names of variables that servers of runs never get, such as the keys of
-	// model providers.
+	// Withheld are names of variables that commands and servers of runs never get, such as the
+	// keys of model providers.
 	Withheld []string
 	// Services are the tool services that each run has, with the address and the trust of each.
 	Services []*harnessv1.McpServer
@@ -272,7 +272,8 @@ func New(config Config) (*Server, error) {
 	})
 	s.private, _ = config.privateHosts() // was validated
 	s.commands = command.New(command.Config{
-		Dir: filepath.Join(config.Dir, "sandbox"), Data: data, Secrets: config.Secrets, AfterKernel: config.AfterKernel, Least: config.SandboxLeast, Pass: config.PassEnvironment,
+		Dir: filepath.Join(config.Dir, "sandbox"), Data: data, Secrets: config.Secrets, AfterKernel: config.AfterKernel, Least: config.SandboxLeast,
+		Pass: config.PassEnvironment, Withheld: config.Withheld,
 		Environ: config.environ, Mark: marks.New, Objects: s.worktrees.Objects, Private: s.private, Resolve: config.resolve, Logger: config.Logger,
 	})
 	_ = s.former.kill() // CancelTools tries again before it responds

@@ -51,6 +51,8 @@ type Config struct {
 	// Pass has the names of environment variables that commands inherit although they look
 	// like credentials.
 	Pass []string
+	// Withheld has the names of those that no command gets, such as the keys of model providers.
+	Withheld []string
 	// Environ returns the environment of the commands of a run, by its key, as NAME=VALUE. Nil,
 	// and a nil result: that of this process.
 	Environ func(run string) []string
@@ -80,7 +82,7 @@ func New(c Config) *Commands {
 	confiner := &confiner{data: c.Data, objects: c.Objects}
 	return &Commands{
 		config: c, folders: runFolders{dir: c.Dir}, confiner: confiner,
-		prober: &prober{confiner: confiner, dir: c.Dir, least: c.Least, pass: c.Pass, secrets: c.Secrets, mark: c.Mark},
+		prober: &prober{confiner: confiner, dir: c.Dir, least: c.Least, pass: c.Pass, withheld: c.Withheld, secrets: c.Secrets, mark: c.Mark},
 	}
 }
 

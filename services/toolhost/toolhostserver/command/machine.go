@@ -21,11 +21,12 @@ import (
 type prober struct {
 	confiner *confiner
 	// dir is where the folders of runs will be; empty: that of temporary files.
-	dir     string
-	least   harnessv1.SandboxLevel
-	pass    []string
-	secrets []string // files of the harness
-	mark    func() string
+	dir      string
+	least    harnessv1.SandboxLevel
+	pass     []string
+	withheld []string
+	secrets  []string // files of the harness
+	mark     func() string
 
 	mu      sync.Mutex
 	machine confinement.Machine
@@ -63,7 +64,7 @@ func (p *prober) forget() {
 func (p *prober) probe(ctx context.Context) (confinement.Machine, *harnessv1.SandboxSupport) {
 	home, _ := os.UserHomeDir()
 	m := confinement.Machine{
-		ABI: process.LandlockABI(), Root: os.Geteuid() == 0, Home: home, Environ: os.Environ(), Look: inspect, Pass: p.pass,
+		ABI: process.LandlockABI(), Root: os.Geteuid() == 0, Home: home, Environ: os.Environ(), Look: inspect, Pass: p.pass, Withheld: p.withheld,
 		Secrets: disk.WithoutLinks(p.secrets),
 	}
 	s := &harnessv1.SandboxSupport{LandlockAbi: uint32(m.ABI), Least: p.least} //nolint:gosec // small
