@@ -56,12 +56,13 @@ func TestCommandsReachOnlyTheirOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("SOME_SETTING", "the-secret")
+	t.Setenv("SOME_KEY", "the-key")
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	if err := os.WriteFile(filepath.Join(home, ".netrc"), []byte("the-secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h := newHost(t, Config{})
+	h := newHost(t, Config{Withheld: []string{"SOME_KEY"}})
 	for _, level := range h.levels() {
 		t.Run(sandbox.Name(level), func(t *testing.T) {
 			for name, line := range map[string]string{
@@ -82,8 +83,8 @@ func TestCommandsReachOnlyTheirOwn(t *testing.T) {
 			}
 			expect(t, h.confined(level, nil, "echo $HOME > home && touch $HOME/kept $TMPDIR/kept && cat home"), done, false, "[exit code 0]")
 			expect(t, h.confined(level, nil, "ls $HOME/kept $TMPDIR/kept"), done, false, "[exit code 0]") // a later call of the run
-			opened := &harnessv1.SandboxConfig{Read: []string{outside}, Env: []string{"SOME_SETTING"}}
-			expect(t, h.confined(level, opened, "cat "+outside+"/secret; echo; echo $SOME_SETTING"), done, false, "the-secret\nthe-secret\n[exit code 0]")
+			opened := &harnessv1.SandboxConfig{Read: []string{outside}, Env: []string{"SOME_SETTING", "SOME_KEY"}}
+			expect(t, h.confined(level, opened, "cat "+outside+"/secret; echo; echo $SOME_SETTING$SOME_KEY"), done, false, "the-secret\nthe-secret\n[exit code 0]")
 			if data, err := os.ReadFile(filepath.Join(outside, "secret")); err != nil || string(data) != "the-secret" {
 				t.Errorf("the file outside is %q, %v", data, err)
 			}
