@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"github.com/harnessmesh/harnessmesh/test/kit/terminaltest"
 )
 
 // terminal is a terminal with a program.
@@ -42,21 +41,7 @@ func (x *terminal) shown() string {
 // onTerminal starts the binary on a terminal.
 func onTerminal(t *testing.T, env []string, args ...string) *terminal {
 	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	number := 0
-	if err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err == nil {
-		number, err = unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	master, slave := terminaltest.Open(t)
 	x := &terminal{Writer: master, cmd: exec.Command(harness, args...)}
 	x.cmd.Env, x.cmd.Dir = env, t.TempDir()
 	x.cmd.Stdin, x.cmd.Stdout, x.cmd.Stderr = slave, slave, slave
@@ -73,7 +58,6 @@ func onTerminal(t *testing.T, env []string, args ...string) *terminal {
 	t.Cleanup(func() {
 		_ = x.cmd.Process.Kill()
 		<-read
-		_ = master.Close()
 	})
 	return x
 }

@@ -5,7 +5,6 @@ package harnesstest
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -16,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/harnessmesh/harnessmesh/test/kit/terminaltest"
 )
 
 // Program is this program as a process.
@@ -83,21 +82,7 @@ func ExitCode(t *testing.T, cmd *exec.Cmd) int {
 // and keyboard.
 func OnTerminal(t *testing.T, cmd *exec.Cmd) (screen *Text, keyboard io.Writer) {
 	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	master, slave := terminaltest.Open(t)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
@@ -113,7 +98,6 @@ func OnTerminal(t *testing.T, cmd *exec.Cmd) (screen *Text, keyboard io.Writer) 
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		<-read
-		master.Close()
 	})
 	return screen, master
 }
