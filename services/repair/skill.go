@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"fmt"
 	"strings"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -41,4 +42,30 @@ func skillsText(skills []*harnessv1.Skill) string {
 		b.WriteString(line)
 	}
 	return b.String()
+}
+
+// maxBrokenSkills bounds the skills that are named because they cannot be used.
+const maxBrokenSkills = 16
+
+// brokenSkills names the skills that cannot be used, with the place and the reason; empty without any.
+func brokenSkills(skills []*harnessv1.Skill) string {
+	var named []string
+	more := 0
+	for _, s := range skills {
+		switch {
+		case usable(s):
+		case len(named) == maxBrokenSkills:
+			more++
+		default:
+			named = append(named, s.GetFolder()+"/SKILL.md: "+s.GetProblem())
+		}
+	}
+	if len(named) == 0 {
+		return ""
+	}
+	text := "Skills that cannot be used until the user corrects them:\n" + strings.Join(named, "\n")
+	if more > 0 {
+		text += fmt.Sprintf("\nand %d more", more)
+	}
+	return text
 }

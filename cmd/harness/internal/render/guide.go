@@ -8,8 +8,11 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// guardedKind is the kind of guidance that names changed files which wait for a person.
-const guardedKind = "guarded"
+// Kinds of guidance that name what a person has to do: changed files that wait for one, and skills that cannot be used.
+const (
+	guardedKind = "guarded"
+	skillsKind  = "skills"
+)
 
 // guideLines returns the lines for an event about contracts, loops, guidance, hooks
 // and modes. There are none for other events, and for those that are not printed.
@@ -49,7 +52,7 @@ func (t *Text) guideLines(e *harnessv1.Event) []string {
 			what += " " + clean(g.GetRuleId())
 		}
 		most := 100
-		if g.GetKind() == guardedKind { // it ends with the command that the person needs
+		if g.GetKind() == guardedKind || g.GetKind() == skillsKind { // it ends with what the person needs
 			most = content.MaxPreview
 		}
 		return []string{s.dim("guidance (" + what + "): " + shorten(g.GetText(), most))}

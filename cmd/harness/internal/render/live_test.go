@@ -308,7 +308,7 @@ func TestNothingThatOthersWriteReachesTheTerminalAsControl(t *testing.T) {
 func TestFilesThatWaitAreShownWhole(t *testing.T) {
 	s := newStage(60, 24, Style{UTF8: true})
 	s.after(0, 1, begun(1))
-	for kind, whole := range map[string]bool{"guarded": true, "hook": false} {
+	for kind, whole := range map[string]bool{"guarded": true, "skills": true, "hook": false} {
 		text := strings.Repeat(kind+"/AGENTS.md, ", 10) + "accept them with harness trust " + kind
 		s.after(0, 1, &harnessv1.Event{Event: &harnessv1.Event_GuidanceInjected{GuidanceInjected: &harnessv1.GuidanceInjected{Kind: kind, Text: text}}})
 		s.Tick()

@@ -152,7 +152,7 @@ func (l *Live) other(e *harnessv1.Event) {
 		l.endAnswer()
 		l.flush(true)
 	case *harnessv1.Event_GuidanceInjected: // at most one line, unless it ends with the command that the person needs
-		if v.GuidanceInjected.GetKind() == guardedKind {
+		if k := v.GuidanceInjected.GetKind(); k == guardedKind || k == skillsKind {
 			break
 		}
 		for _, line := range l.plain.guideLines(e) {
