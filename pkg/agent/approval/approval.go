@@ -182,7 +182,23 @@ func changes(before, after map[string]json.RawMessage) string {
 	if b.Len() == 0 {
 		return ""
 	}
-	return "The user changed this call before it ran. It ran with:\n" + content.Cut(b.String(), maxChanges) + "Its result:\n"
+	return changedCall + content.Cut(b.String(), maxChanges) + itsResult
+}
+
+const (
+	// changedCall begins the result of a call that the user changed, itsResult ends what is said of that.
+	changedCall = "The user changed this call before it ran. It ran with:\n"
+	itsResult   = "Its result:\n"
+)
+
+// Result returns the result of a call without what it says of changes of the user.
+func Result(text string) string {
+	if rest, found := strings.CutPrefix(text, changedCall); found {
+		if _, result, found := strings.Cut(rest, itsResult); found {
+			return result
+		}
+	}
+	return text
 }
 
 // members returns the arguments of a call in one spelling; nil if they are no object.

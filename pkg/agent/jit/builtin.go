@@ -2,6 +2,7 @@ package jit
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 )
@@ -85,6 +86,11 @@ var builtIn = []builtInRule{
 				"keep results in files or artifacts instead of in messages, and finish what is open one by one.", c.Compactions)
 		},
 	},
+}
+
+// BuiltIn reports whether a rule is built in.
+func BuiltIn(id string) bool {
+	return slices.ContainsFunc(builtIn, func(r builtInRule) bool { return r.id == id })
 }
 
 func items(n uint32) string {

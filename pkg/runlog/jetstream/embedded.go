@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -208,7 +209,7 @@ func (e *EmbeddedServer) Stop() {
 }
 
 // serverLog forwards the server's log lines: warnings and errors at their level, the
-// rest at debug level.
+// rest at debug level, with the warnings that follow every kill.
 type serverLog struct {
 	to    *slog.Logger
 	fatal atomic.Pointer[string] // why the server did not start; the line is part of the error
@@ -216,7 +217,12 @@ type serverLog struct {
 
 func (l *serverLog) Noticef(format string, v ...any) { l.debug(format, v) }
 func (l *serverLog) Warnf(format string, v ...any) {
-	l.to.Warn(fromServer, "text", fmt.Sprintf(format, v...))
+	text := fmt.Sprintf(format, v...)
+	level := slog.LevelWarn
+	if afterKill(text) {
+		level = slog.LevelDebug
+	}
+	l.to.Log(context.Background(), level, fromServer, "text", text)
 }
 func (l *serverLog) Fatalf(format string, v ...any) {
 	text := fmt.Sprintf(format, v...)
@@ -227,6 +233,21 @@ func (l *serverLog) Debugf(format string, v ...any) { l.debug(format, v) }
 func (l *serverLog) Tracef(format string, v ...any) { l.debug(format, v) }
 
 const fromServer = "embedded nats"
+
+// afterKill reports whether a warning is about an index that is older than its stream: that of a
+// server that was killed. It is rebuilt from the messages, of which none is missing. A damaged
+// index or message has other warnings.
+func afterKill(text string) bool {
+	for _, part := range []string{
+		"Stream state outdated, ", "Stream state detected prior state, ", "index errored: prior state file",
+		"TTL state is outdated; ", "Message scheduling state is outdated; ", "Sourcing state is outdated; ",
+	} {
+		if strings.Contains(text, part) {
+			return true
+		}
+	}
+	return false
+}
 
 func (l *serverLog) debug(format string, v []any) {
 	l.to.Debug(fromServer, "text", fmt.Sprintf(format, v...))

@@ -51,7 +51,7 @@ func (f *Follower) newNarrator(ctx context.Context, a *console.Console) narrator
 	}
 	fetch := fetchOf(f.Run)
 	style := a.Style(a.Err)
-	style.Guidance = f.Guidance
+	style.Guidance, style.Once = f.Guidance, a.Once
 	if !f.laidOut(a, a.Err) {
 		text := render.NewText(a.Err, style, fetch)
 		if f.Alone {

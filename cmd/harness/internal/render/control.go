@@ -27,7 +27,11 @@ func (t *Text) controlLine(e *harnessv1.Event) string {
 		if t.reviews[a.GetCallId()] {
 			what = " waits for a review"
 		}
-		line := "  " + s.warn("? "+call(a.GetTool(), a.GetArguments())+what)
+		asked := call(a.GetTool(), a.GetArguments())
+		if path := pathOf(a.GetTool(), a.GetArguments()); path != "" {
+			asked = clean(a.GetTool()) + " " + path // the prompt shows the texts
+		}
+		line := "  " + s.warn("? "+asked+what)
 		if a.GetWhy() != "" {
 			line += ": " + shorten(a.GetWhy(), 200)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent/jit"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
@@ -29,7 +30,7 @@ func (t *Text) guideLines(e *harnessv1.Event) []string {
 	}
 	switch v := e.GetEvent().(type) {
 	case *harnessv1.Event_ContractEvaluated:
-		return s.contract(v.ContractEvaluated)
+		return t.contract(v.ContractEvaluated)
 	case *harnessv1.Event_StopRejected:
 		return []string{s.rejected(v.StopRejected)}
 	case *harnessv1.Event_StallDetected:
@@ -44,18 +45,16 @@ func (t *Text) guideLines(e *harnessv1.Event) []string {
 		switch g.GetKind() {
 		case "items_state":
 			return nil // the list of work items was shown when it changed
+		case "doom_loop":
+			return nil // the line about the loop has it
 		case "tools", "work_items", "planning", "jit", "control", "instructions": // sent at the start of a turn
 			t.heading(e.GetTurnNumber(), e.GetMaxTurns())
 		}
-		what := strings.ReplaceAll(clean(g.GetKind()), "_", " ")
-		if g.GetRuleId() != "" {
-			what += " " + clean(g.GetRuleId())
-		}
-		most := 100
+		text := sentences(g.GetText(), shownGuidance)
 		if g.GetKind() == guardedKind || g.GetKind() == skillsKind { // it ends with what the person needs
-			most = content.MaxPreview
+			text = shorten(g.GetText(), content.MaxPreview)
 		}
-		return []string{s.dim("guidance (" + what + "): " + shorten(g.GetText(), most))}
+		return []string{s.dim("guidance (" + guidanceWords(g) + "): " + text)}
 	case *harnessv1.Event_DeliverablesUpdated:
 		if d := v.DeliverablesUpdated; d.GetRole() == harnessv1.ArtifactRole_ARTIFACT_ROLE_DELIVERABLE {
 			return []string{"  " + s.good(s.tick()) + " deliverable: " + shorten(d.GetTitle(), 100) + s.dim("  "+clean(d.GetItemId()))}
@@ -79,6 +78,28 @@ func (t *Text) guideLines(e *harnessv1.Event) []string {
 	return nil
 }
 
+// shownGuidance bounds the text of guidance that is shown, in runes.
+const shownGuidance = 160
+
+// guidanceKinds are the kinds of guidance in words, where their names are no words.
+var guidanceKinds = map[string]string{
+	"jit": "just-in-time rule", "too_large": "too large", "work_items": "work items", "guarded": "changed files",
+	"control": "failed audit", "wait": "waiting",
+}
+
+// guidanceWords returns the kind of guidance in words, with the rule, hook or executor of the user
+// that gave it. The ids of built-in rules are no words.
+func guidanceWords(g *harnessv1.GuidanceInjected) string {
+	words, found := guidanceKinds[g.GetKind()]
+	if !found {
+		words = clean(strings.ReplaceAll(g.GetKind(), "_", " "))
+	}
+	if id := g.GetRuleId(); id != "" && !jit.BuiltIn(id) {
+		words += " " + clean(id)
+	}
+	return words
+}
+
 // opening reports whether guidance is that with which every run begins: it depends on the
 // agent, not on what happens.
 func opening(e *harnessv1.Event, g *harnessv1.GuidanceInjected) bool {
@@ -92,7 +113,7 @@ func opening(e *harnessv1.Event, g *harnessv1.GuidanceInjected) bool {
 // rejected returns why the agent may not stop. It only counts the unmet requirements,
 // which the evaluation of the contract has listed.
 func (s Style) rejected(r *harnessv1.StopRejected) string {
-	line := s.warn("not done yet (" + clean(r.GetKind()) + ")")
+	line := s.warn("not done yet")
 	gap := r.GetGap()
 	if gap == nil {
 		return line + ": " + shorten(r.GetMessage(), 200)

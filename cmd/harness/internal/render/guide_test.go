@@ -100,10 +100,10 @@ func TestWhatKeepsTheAgentOnItsWay(t *testing.T) {
 			Kind: "contract_not_satisfied", Message: "long", Gap: &harnessv1.GapReport{
 				UnmetRequirements: []*harnessv1.UnmetRequirement{{Id: "cites"}, {Id: "tests"}}, UnansweredQuestions: []string{"q"},
 			},
-		}}}, "not done yet (contract_not_satisfied): 2 requirements to meet, 1 question without an answer\n"},
+		}}}, "not done yet: 2 requirements to meet, 1 question without an answer\n"},
 		"a stop that is refused otherwise": {&harnessv1.Event{Event: &harnessv1.Event_StopRejected{StopRejected: &harnessv1.StopRejected{
 			Kind: "work_items_incomplete", Message: "w4 is open.",
-		}}}, "not done yet (work_items_incomplete): w4 is open.\n"},
+		}}}, "not done yet: w4 is open.\n"},
 		"a stall": {&harnessv1.Event{Event: &harnessv1.Event_StallDetected{StallDetected: &harnessv1.StallDetected{Turns: 3}}}, "no progress in 3 turns\n"},
 		"a loop": {&harnessv1.Event{Event: &harnessv1.Event_DoomLoopDetected{DoomLoopDetected: &harnessv1.DoomLoopDetected{
 			Kind: "strict", Length: 2, Repeats: 2, Tools: []string{"read_file", "list_directory"}, Correction: 1,
@@ -113,10 +113,10 @@ func TestWhatKeepsTheAgentOnItsWay(t *testing.T) {
 		}}}, "the same calls again, with other results: read_file, 5 times\n"},
 		"guidance": {&harnessv1.Event{Event: &harnessv1.Event_GuidanceInjected{GuidanceInjected: &harnessv1.GuidanceInjected{
 			Kind: "jit", RuleId: "test-first", Text: "Run the tests\nbefore you go on.",
-		}}}, "guidance (jit test-first): Run the tests before you go on.\n"},
+		}}}, "guidance (just-in-time rule test-first): Run the tests before you go on.\n"},
 		"guidance with a command for the person": {&harnessv1.Event{Event: &harnessv1.Event_GuidanceInjected{GuidanceInjected: &harnessv1.GuidanceInjected{
 			Kind: "guarded", Text: strings.Repeat("a/AGENTS.md, ", 20) + "The user accepts them with: harness trust.",
-		}}}, "guidance (guarded): " + strings.Repeat("a/AGENTS.md, ", 20) + "The user accepts them with: harness trust.\n"},
+		}}}, "guidance (changed files): " + strings.Repeat("a/AGENTS.md, ", 20) + "The user accepts them with: harness trust.\n"},
 		"the state of the work items, which are listed when they change": {&harnessv1.Event{Event: &harnessv1.Event_GuidanceInjected{GuidanceInjected: &harnessv1.GuidanceInjected{
 			Kind: "items_state", Text: "1 of 2 remain",
 		}}}, ""},
@@ -152,7 +152,7 @@ func TestGuidanceThatOpensEveryRunIsNotShown(t *testing.T) {
 				text := NewText(&out, Style{Guidance: asked}, nil)
 				text.Event(&harnessv1.Event{TurnNumber: turn, Event: &harnessv1.Event_GuidanceInjected{GuidanceInjected: &harnessv1.GuidanceInjected{Kind: kind, Text: "t"}}})
 				hidden := atStart && turn <= 1 && !asked
-				if hidden && out.Len() > 0 || !hidden && !strings.Contains(out.String(), "guidance ("+strings.ReplaceAll(kind, "_", " ")+"): t\n") {
+				if hidden && out.Len() > 0 || !hidden && !strings.Contains(out.String(), "guidance ("+guidanceWords(&harnessv1.GuidanceInjected{Kind: kind})+"): t\n") {
 					t.Errorf("%s at turn %d, asked for %v: %q", kind, turn, asked, out.String())
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
@@ -34,8 +35,10 @@ type shownCall struct {
 	since time.Time
 	// took is how long it ran; negative if unknown.
 	took time.Duration
-	// said is the beginning of its result or error, or why it waits.
+	// said is the beginning of its result or error, or why it waits; last are the last lines
+	// of a command that failed.
 	said string
+	last []string
 	// output is what its command has printed so far.
 	output callOutput
 	// change has the arguments of a call that has written a file.
@@ -150,7 +153,7 @@ func (s Style) spin(now time.Time) string {
 // arguments, its duration, and the first line of its result.
 func (s Style) callLine(c *shownCall, width int, now time.Time) string {
 	mark, took, said := "", "", shorten(firstLine(c.said), 400)
-	if c.state >= callDone && c.took >= 0 {
+	if c.state >= callDone && measurable(c.took) {
 		took = span(c.took)
 	}
 	paint := s.dim
@@ -188,6 +191,9 @@ func (s Style) callLine(c *shownCall, width int, now time.Time) string {
 	room := width - ansi.StringWidth(line) - ansi.StringWidth(took)
 	// The result gets the room that the arguments leave, and at least a third.
 	args := arguments(c.arguments)
+	if path := pathOf(c.tool, c.arguments); path != "" {
+		args = path // the texts are shown below, or by the prompt
+	}
 	forSaid := 0
 	if said != "" {
 		forSaid = min(ansi.StringWidth(said)+2, max(room/3, room-ansi.StringWidth(args)-1))
@@ -196,7 +202,7 @@ func (s Style) callLine(c *shownCall, width int, now time.Time) string {
 		line += " " + args
 	}
 	line += s.dim(took)
-	if rest := width - ansi.StringWidth(line) - 2; said != "" && rest >= 8 {
+	if rest := width - ansi.StringWidth(line) - 2; said != "" && rest >= min(8, ansi.StringWidth(said)) {
 		line += "  " + paint(ansi.Truncate(said, rest, s.mark("…", "...")))
 	}
 	return ansi.Truncate(line, width, "")
@@ -209,6 +215,11 @@ const narrow = 60
 // error, a line with the error.
 func (s Style) callLines(c *shownCall, width int, now time.Time) []string {
 	lines := []string{s.callLine(c, width, now)}
+	if path := pathOf(c.tool, c.arguments); path != "" && !strings.Contains(ansi.Strip(lines[0]), path) {
+		bare := *c
+		bare.arguments = nil
+		lines = append([]string{s.callLine(&bare, width, now)}, indentedPath(path, width)...)
+	}
 	if c.state == callDone {
 		lines = append(lines, s.changeLines(c.tool, c.change, width)...)
 	}
@@ -217,6 +228,15 @@ func (s Style) callLines(c *shownCall, width int, now time.Time) []string {
 		bare.said = ""
 		lines[0] = s.callLine(&bare, width, now)
 		lines = append(lines, "    "+s.bad(ansi.Truncate(said, width-4, s.mark("…", "..."))))
+	}
+	return append(lines, s.failureLines(c.last, width)...)
+}
+
+// indentedPath returns a path below the line of its call, broken where a line ends.
+func indentedPath(path string, width int) []string {
+	lines := strings.Split(ansi.Hardwrap(path, max(width-4, narrowest/2), true), "\n")
+	for i := range lines {
+		lines[i] = "    " + lines[i]
 	}
 	return lines
 }

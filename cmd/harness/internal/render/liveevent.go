@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent/approval"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -83,6 +84,10 @@ func (l *Live) Event(e *harnessv1.Event) {
 			reasoning = l.cfg.Fetch(r.GetReasoning())
 		}
 	}
+	said, last := "", []string(nil)
+	if r := e.GetToolError(); r != nil {
+		said, last = failure(r.GetTool(), l.cfg.Fetch(r.GetError()))
+	}
 	change := l.change(e)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,12 +101,16 @@ func (l *Live) Event(e *harnessv1.Event) {
 		l.toolCall(e, v.ToolCall)
 	case *harnessv1.Event_ToolResult:
 		if r := v.ToolResult; !listed(r.GetTool()) {
-			l.calls.end(r.GetCallId(), r.GetTool(), callDone, took(r.GetDuration()), preview(r.GetResult()))
+			if !silent(r.GetTool()) {
+				said = approval.Result(preview(r.GetResult()))
+			}
+			l.calls.end(r.GetCallId(), r.GetTool(), callDone, took(r.GetDuration()), said)
 			l.calls.find(r.GetCallId()).change = change
 		}
 	case *harnessv1.Event_ToolError:
 		r := v.ToolError
-		l.calls.end(r.GetCallId(), r.GetTool(), callFailed, took(r.GetDuration()), preview(r.GetError()))
+		l.calls.end(r.GetCallId(), r.GetTool(), callFailed, took(r.GetDuration()), said)
+		l.calls.find(r.GetCallId()).last = last
 	case *harnessv1.Event_ToolDenied:
 		d := v.ToolDenied
 		l.calls.end(d.GetCallId(), d.GetTool(), callDenied, -1, d.GetReason())

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
@@ -210,7 +213,7 @@ func TestResultNamesReasoningAndCacheWrites(t *testing.T) {
 		"900 tokens in, 20 out":                                  {InputTokens: 900, OutputTokens: 20},
 		"900 tokens in (40 to the cache), 20 out (12 reasoning)": {InputTokens: 900, OutputTokens: 20, ReasoningTokens: 12, CacheWriteTokens: 40},
 	} {
-		if got := (Style{}).ResultLines(&harnessv1.HarnessResult{Usage: u})[1]; !strings.Contains(got, " - "+want+" - ") {
+		if got := (Style{}).ResultLines(&harnessv1.HarnessResult{Usage: u, Duration: durationpb.New(time.Second)})[1]; !strings.Contains(got, " - "+want+" - ") {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -222,7 +225,7 @@ func TestAdjustedRequestIsNoFailedTry(t *testing.T) {
 	s.after(0, 1, begun(1))
 	s.after(0, 1, &harnessv1.Event{Event: &harnessv1.Event_ModelRetry{ModelRetry: &harnessv1.ModelRetry{Try: 1, Error: "400 use another address", Adjustment: "wire_chat"}}})
 	got := strings.Join(s.terminal.Screen(), "\n")
-	if !strings.Contains(got, "model: 400 use another address; asked again with wire_chat") || !strings.Contains(got, "thinking") || strings.Contains(got, "failed") {
+	if !strings.Contains(got, "model: 400 use another address; its requests go to chat/completions from now on") || !strings.Contains(got, "thinking") || strings.Contains(got, "failed") {
 		t.Errorf("the screen is\n%s", got)
 	}
 	s.Close()

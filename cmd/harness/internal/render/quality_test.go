@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -46,7 +48,7 @@ func TestQualityLines(t *testing.T) {
 // TestTheLastLineNamesWhatJudgingCost in the segment, and its share.
 func TestTheLastLineNamesWhatJudgingCost(t *testing.T) {
 	r := &harnessv1.HarnessResult{
-		Usage:   &harnessv1.Usage{CostMicroUsd: 12_000},
+		Duration: durationpb.New(time.Second), Usage: &harnessv1.Usage{CostMicroUsd: 12_000},
 		Quality: &harnessv1.QualityVerdict{Usage: &harnessv1.Usage{CostMicroUsd: 600}, CostShare: proto.Uint32(5)},
 	}
 	if got := (Style{}).ResultLines(r)[1]; !strings.Contains(got, "$0.0120 - judging $0.0006 (5 %) - ") {

@@ -42,11 +42,10 @@ func (s Style) ResultLines(r *harnessv1.HarnessResult) []string {
 	default:
 		status = s.bad(s.cross() + " " + status)
 	}
-	if kind := r.GetReason().GetKind(); kind != "" {
-		status += s.dot() + clean(kind)
-	}
 	if message := r.GetReason().GetMessage(); message != "" {
 		status += ": " + shorten(message, 300)
+	} else if words := ReasonWords(r.GetReason().GetKind()); words != "" {
+		status += ": " + words
 	}
 	usage := r.GetUsage()
 	facts := []string{
@@ -60,7 +59,9 @@ func (s Style) ResultLines(r *harnessv1.HarnessResult) []string {
 	if q := r.GetQuality(); q != nil && q.CostShare != nil {
 		facts = append(facts, fmt.Sprintf("judging $%.4f (%d %%)", float64(q.GetUsage().GetCostMicroUsd())/1e6, q.GetCostShare()))
 	}
-	facts = append(facts, span(r.GetDuration().AsDuration()))
+	if d := r.GetDuration().AsDuration(); measurable(d) {
+		facts = append(facts, span(d))
+	}
 	lines := []string{s.bold(status), strings.Join(facts, s.dot())}
 	if covered := CoverageLine(r.GetCoverage()); covered != "" {
 		lines = append(lines, covered)

@@ -27,6 +27,14 @@ type Style struct {
 	Terminal bool
 	// Guidance shows the guidance that opens every run.
 	Guidance bool
+	// Once reports whether a note, which a key names, was never shown on this machine, and
+	// remembers it; nil: it was not.
+	Once func(key string) bool
+}
+
+// first reports whether a note about the wire of a model is to be shown. Other notes always are.
+func (s Style) first(key string) bool {
+	return s.Once == nil || !strings.HasPrefix(key, "wire_") || s.Once(key)
 }
 
 func (s Style) paint(code, text string) string {
@@ -99,7 +107,24 @@ func preview(c *harnessv1.Content) string {
 
 // call returns a call on one line, with short arguments.
 func call(tool string, arguments *harnessv1.Content) string {
+	if path := pathOf(tool, arguments); path != "" {
+		return strings.TrimSpace(clean(tool) + " " + path + " " + short(without(preview(arguments), "path")))
+	}
 	return strings.TrimSpace(clean(tool) + " " + short(preview(arguments)))
+}
+
+// without returns a JSON object without one of its members.
+func without(object, name string) string {
+	var members map[string]json.RawMessage
+	if json.Unmarshal([]byte(object), &members) != nil {
+		return object
+	}
+	delete(members, name)
+	rest, err := json.Marshal(members) // in the order of their names
+	if err != nil || len(members) == 0 {
+		return ""
+	}
+	return string(rest)
 }
 
 // short returns the fields of a JSON object as name=value, and other text unchanged.
@@ -137,6 +162,25 @@ func plain(value json.RawMessage) string {
 		return string(value)
 	}
 	return out.String()
+}
+
+// measurable reports whether a duration is worth a word.
+func measurable(d time.Duration) bool { return d >= time.Millisecond }
+
+// sentences returns the first sentences of a text on one line, as many as fit into n runes; a
+// longer sentence is shortened.
+func sentences(text string, n int) string {
+	text = clean(strings.Join(strings.Fields(text), " "))
+	runes := []rune(text)
+	if len(runes) <= n {
+		return text
+	}
+	for i := n - 1; i > 0; i-- {
+		if runes[i] == ' ' && strings.ContainsRune(".!?:;", runes[i-1]) {
+			return strings.TrimRight(string(runes[:i]), ":;")
+		}
+	}
+	return shorten(text, n)
 }
 
 // span returns a duration with the precision that people need.

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent/approval"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -39,6 +40,8 @@ type Text struct {
 	opened bool
 	// work has the run's work items.
 	work work
+	// unmet are the requirements that were last shown as not met, each with its reason.
+	unmet map[string]string
 	// head prints the heading of a turn; nil stands for the plain heading.
 	head func(turn, limit uint32)
 }
@@ -213,7 +216,9 @@ func (t *Text) Event(e *harnessv1.Event) {
 			t.errors.models = append(t.errors.models, v.ModelRetry)
 			break
 		}
-		t.line(t.retryLine(v.ModelRetry))
+		if line := t.retryLine(v.ModelRetry); line != "" {
+			t.line(line)
+		}
 	case *harnessv1.Event_QualityAlert:
 		t.alertEvent(e)
 	case *harnessv1.Event_SessionResume:
@@ -231,12 +236,35 @@ func (t *Text) Event(e *harnessv1.Event) {
 	}
 }
 
+// adjusted has what a request does after a refusal, by the adjustment that the refusal asks for.
+var adjusted = map[string]string{
+	"wire_chat":      "its requests go to chat/completions from now on",
+	"wire_responses": "its requests go to responses from now on",
+	"no_opaque":      "asked again without the earlier reasoning",
+	"no_summary":     "asked again without a summary of the reasoning",
+	"no_encrypted":   "asked again without encrypted reasoning",
+	"no_schema":      "asked again without the schema of the answer",
+	"no_tool":        "asked again without the tool that it refuses",
+	"no_member":      "asked again without the optional setting that it refuses",
+}
+
 func (t *Text) retryLine(r *harnessv1.ModelRetry) string {
 	why := shorten(r.GetError(), 200)
 	if adjustment := r.GetAdjustment(); adjustment != "" {
-		return t.style.dim("model: " + why + "; asked again with " + shorten(adjustment, 40))
+		said, found := adjusted[adjustment]
+		switch {
+		case !found:
+			said = "asked again in another way (" + shorten(strings.ReplaceAll(adjustment, "_", " "), 40) + ")"
+		case !t.style.first(adjustment + " " + r.GetModel()):
+			return ""
+		}
+		return t.style.dim("model: " + why + "; " + said)
 	}
-	return t.style.warn(fmt.Sprintf("model: try %d failed: %s; next try in %s", r.GetTry(), why, span(r.GetWait().AsDuration())))
+	next := "now"
+	if wait := r.GetWait().AsDuration(); measurable(wait) {
+		next = "in " + span(wait)
+	}
+	return t.style.warn(fmt.Sprintf("model: try %d failed: %s; next try %s", r.GetTry(), why, next))
 }
 
 func (t *Text) stepStart(e *harnessv1.Event, s *harnessv1.StepStart) {
@@ -287,10 +315,16 @@ func (t *Text) toolLine(e *harnessv1.Event) string {
 		if listed(r.GetTool()) {
 			return ""
 		}
-		return t.outcome(t.style.good(t.style.tick()), r.GetTool(), r.GetDuration(), r.GetResult())
+		said := ""
+		if !silent(r.GetTool()) {
+			said = firstLine(approval.Result(preview(r.GetResult())))
+		}
+		return t.outcome(t.style.good(t.style.tick()), r.GetTool(), r.GetDuration(), said)
 	case *harnessv1.Event_ToolError:
 		r := v.ToolError
-		return t.outcome(t.style.bad(t.style.cross()), r.GetTool(), r.GetDuration(), r.GetError())
+		said, last := failure(r.GetTool(), t.fetch(r.GetError()))
+		lines := append([]string{t.outcome(t.style.bad(t.style.cross()), r.GetTool(), r.GetDuration(), said)}, t.style.failureLines(last, 0)...)
+		return strings.Join(lines, "\n")
 	case *harnessv1.Event_ToolDenied:
 		d := v.ToolDenied
 		return t.style.bad(t.style.cross()) + " " + clean(d.GetTool()) + " denied: " + shorten(d.GetReason(), 200)
@@ -325,13 +359,13 @@ func (t *Text) toolCall(c *harnessv1.ToolCalled) string {
 
 // outcome returns the line for the end of a call; took is nil if the result came from
 // outside.
-func (t *Text) outcome(mark, tool string, took *durationpb.Duration, content *harnessv1.Content) string {
+func (t *Text) outcome(mark, tool string, took *durationpb.Duration, said string) string {
 	line := mark + " " + clean(tool)
-	if took != nil {
+	if took != nil && measurable(took.AsDuration()) {
 		line += " " + span(took.AsDuration())
 	}
-	if first := firstLine(preview(content)); first != "" {
-		line += t.style.dim("  " + shorten(first, 100))
+	if said != "" {
+		line += t.style.dim("  " + shorten(said, 200))
 	}
 	return line
 }

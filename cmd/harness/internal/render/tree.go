@@ -184,8 +184,8 @@ func (t *Tree) ended(e *harnessv1.AgentEnded) {
 		status = t.style.warn(status + " (not accepted)")
 	default:
 		status = t.style.bad(t.style.cross() + " " + status)
-		if kind := e.GetReason().GetKind(); kind != "" {
-			status += t.style.dot() + clean(kind)
+		if words := ReasonWords(e.GetReason().GetKind()); words != "" {
+			status += t.style.dot() + words
 		}
 	}
 	facts := []string{status, plural(uint64(e.GetTurns()), "turn"), plural(runstate.TotalTokens(e.GetUsage()), "token")}

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -176,9 +177,22 @@ func CoverageLine(c *harnessv1.Coverage) string {
 	return line
 }
 
-// contract returns the state of the contract, followed by the unmet requirements and why.
-func (s Style) contract(c *harnessv1.ContractEvaluated) []string {
-	cov := c.GetCoverage()
+// contract returns the state of the contract, followed by the unmet requirements and why. Those
+// that were shown with the same reason are only counted; there are no lines if nothing changed.
+func (t *Text) contract(c *harnessv1.ContractEvaluated) []string {
+	s, cov, shown := t.style, c.GetCoverage(), t.unmet
+	t.unmet = map[string]string{}
+	for _, id := range cov.GetUnmet() {
+		t.unmet[id] = ""
+	}
+	for _, r := range c.GetRequirements() {
+		if _, unmet := t.unmet[r.GetRequirementId()]; unmet {
+			t.unmet[r.GetRequirementId()] = r.GetWhy()
+		}
+	}
+	if !c.GetSatisfied() && len(t.unmet) > 0 && maps.Equal(shown, t.unmet) {
+		return nil
+	}
 	head := fmt.Sprintf("contract: %d of %s met", cov.GetMet(), plural(uint64(cov.GetTotal()), "requirement"))
 	if c.GetSatisfied() {
 		return []string{s.good(s.tick()) + " " + head}
@@ -186,7 +200,14 @@ func (s Style) contract(c *harnessv1.ContractEvaluated) []string {
 	if len(cov.GetUnmet()) == 0 { // only an answer is missing then
 		head += "; the user has a question to answer"
 	}
-	return append([]string{s.warn(head)}, s.unmet(cov.GetUnmet(), c.GetRequirements(), nil, shownUnmet)...)
+	changed := slices.DeleteFunc(slices.Clone(cov.GetUnmet()), func(id string) bool {
+		why, before := shown[id]
+		return before && why == t.unmet[id]
+	})
+	if same := len(cov.GetUnmet()) - len(changed); same > 0 {
+		head += fmt.Sprintf("; %d as before", same)
+	}
+	return append([]string{s.warn(head)}, s.unmet(changed, c.GetRequirements(), nil, shownUnmet)...)
 }
 
 // ContractLines returns the state of each requirement of a contract; none without

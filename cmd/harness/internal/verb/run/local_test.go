@@ -47,7 +47,7 @@ func TestLocalRun(t *testing.T) {
 	if got := harnesstest.Call(t, nil, "", "resume", "r", "--data", p.Data); got.Code != 1 || !strings.Contains(got.Err, "harness send r --data") {
 		t.Errorf("%+v", got)
 	}
-	if got := harnesstest.Call(t, nil, "", "list", "--data", p.Data, "--status", "done"); got.Code != 0 || !strings.Contains(got.Out, "DONE agent_done") {
+	if got := harnesstest.Call(t, nil, "", "list", "--data", p.Data, "--status", "done"); got.Code != 0 || !strings.Contains(got.Out, "DONE ") {
 		t.Errorf("%+v", got)
 	}
 	if got := harnesstest.Call(t, nil, "", "watch", "r", "--data", p.Data, "--output", "jsonl"); got.Code != 0 || !strings.Contains(got.Out, `"tool.call"`) {

@@ -77,7 +77,7 @@ func TestTheDemoOnATerminal(t *testing.T) {
 	got := seen(t, screen)
 	for _, want := range []string{
 		"▌ run r-", "── turn 3/50 ─", "\nNow I want to see the failure with my own eyes.\n", "  ✗ run_command go test ./...", "  ✓ edit_file ",
-		"✓ DONE · agent_done: The agent completed the work.", "\nThe tests pass. There were two faults in Total (till.go):\n\n• the loop left out",
+		"✓ DONE: The agent completed the work.", "\nThe tests pass. There were two faults in Total (till.go):\n\n• the loop left out",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not there", want)
@@ -133,7 +133,7 @@ func TestControlCUnderALiveRunLeavesTheTerminalAsItWas(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	screen.Expect(t, "harness resume", 1)
-	if got := seen(t, screen); !strings.Contains(got, "PARKED · interrupted") || strings.Contains(got, "thinking") {
+	if got := seen(t, screen); !strings.Contains(got, "PARKED: The run was interrupted") || strings.Contains(got, "thinking") {
 		t.Errorf("%s", got)
 	}
 }

@@ -59,7 +59,7 @@ func TestATreeOnATerminal(t *testing.T) {
 			if code := harnesstest.ExitCode(t, cmd); code != 0 {
 				t.Errorf("exit code %d", code)
 			}
-			screen.Expect(t, "agent_done", 1)
+			screen.Expect(t, "The agent completed the work.", 1)
 			width := 80
 			if columns == "140" {
 				width = 140

@@ -40,8 +40,8 @@ func newRunTable(runs []*harnessv1.Run, name func(*harnessv1.Run) string, now ti
 	table := runTable{{"RUN", "STATUS", "TURNS", "UPDATED", "MODEL", "GOAL"}}
 	for _, r := range runs {
 		status := render.StatusName(r.GetStatus())
-		if kind := r.GetReason().GetKind(); kind != "" {
-			status += " " + kind
+		if words := render.ReasonWords(r.GetReason().GetKind()); words != "" {
+			status += " " + words
 		}
 		table = append(table, [columns]string{
 			name(r), render.Clean(status), fmt.Sprintf("%d/%d", r.GetTurnCount(), r.GetMaxTurns()),

@@ -16,8 +16,8 @@ func TestListFitsATerminal(t *testing.T) {
 	f := harnesstest.ServeGateway(t)
 	harnesstest.AddWideRuns(f)
 	for columns, want := range map[string]string{
-		"80":  "r-bbbb2345  PARKED provider_unavailable  0/50   5 min ago  Find out why the n...",
-		"140": "r-bbbb2345  PARKED provider_unavailable  0/50   5 min ago  anthropic:claude-sonnet-5-5  Find out why the nightly build fails on arm64 and...",
+		"80":  "r-bbbb2345  PARKED provider unavailable  0/50   5 min ago  Find out why the n...",
+		"140": "r-bbbb2345  PARKED provider unavailable  0/50   5 min ago  anthropic:claude-sonnet-5-5  Find out why the nightly build fails on arm64 and...",
 	} {
 		cmd := harnesstest.Capable(harnesstest.Program(t, "list", "--server", f.Address))
 		cmd.Env = append(cmd.Env, "COLUMNS="+columns)

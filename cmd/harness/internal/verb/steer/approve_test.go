@@ -177,7 +177,7 @@ func TestApproveShowsTheCallFirst(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	fmt.Fprintln(keyboard, "y")
-	screen.Expect(t, "DONE · agent_done", 1)
+	screen.Expect(t, "The agent is done.", 1)
 	if code := harnesstest.ExitCode(t, cmd); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, screen)
 	}
@@ -204,7 +204,7 @@ func TestApproveShowsTheCallFirst(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	parked("followed")
-	if got := harnesstest.Call(t, nil, "", "approve", "followed", "--resume", "--digest", "01234567", "--server", f.Address); got.Code != 0 || !strings.Contains(got.Err, "DONE · agent_done") {
+	if got := harnesstest.Call(t, nil, "", "approve", "followed", "--resume", "--digest", "01234567", "--server", f.Address); got.Code != 0 || !strings.Contains(got.Err, "✓ DONE: ") {
 		t.Errorf("%+v", got)
 	}
 	parked("changed")

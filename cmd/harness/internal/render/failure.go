@@ -1,0 +1,102 @@
+package render
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/harnessmesh/harnessmesh/pkg/agent/approval"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+const (
+	// shownFailure is the number of the last lines of a failed command that are shown.
+	shownFailure = 6
+	// failureBytes bounds the end of an error that is read for them.
+	failureBytes = 16 << 10
+	// runCommand is the tool that runs commands.
+	runCommand = "run_command"
+)
+
+// failure returns the error of a call for people: what goes on its line, and the lines below it.
+// Of a command it is how it ended and the last lines that it printed, because they have the
+// error; of another tool it is the first line. What the user changed in the call is left out.
+func failure(tool, text string) (head string, last []string) {
+	text = approval.Result(text)
+	if tool != runCommand {
+		return firstLine(text), nil
+	}
+	if over := len(text) - failureBytes; over > 0 {
+		text = text[over:]
+		_, text, _ = strings.Cut(text, "\n")
+	}
+	lines := printedLines(text)
+	if n := len(lines) - 1; n >= 0 {
+		if note, found := strings.CutPrefix(lines[n], "["); found && strings.HasSuffix(note, "]") {
+			head, lines = strings.TrimSuffix(note, "]"), lines[:n]
+		}
+	}
+	switch lines = lines[max(0, len(lines)-shownFailure):]; {
+	case len(lines) == 1 && head == "":
+		return strings.TrimSpace(lines[0]), nil
+	case len(lines) == 1:
+		return head + ": " + strings.TrimSpace(lines[0]), nil
+	}
+	return cmp.Or(head, "failed"), lines
+}
+
+// printedLines returns the lines of an output that are not blank, as a terminal would show them: a
+// carriage return writes over its line.
+func printedLines(text string) []string {
+	var lines []string
+	for line := range strings.Lines(ansi.Strip(text)) {
+		line = strings.TrimRight(line, "\r\n\t ")
+		if line = line[strings.LastIndexByte(line, '\r')+1:]; strings.TrimSpace(line) != "" {
+			lines = append(lines, strings.ReplaceAll(line, "\t", "    "))
+		}
+	}
+	return lines
+}
+
+// failureLines returns the last lines of a failed command, each of at most width columns; 0 stands
+// for a line of a file or pipe.
+func (s Style) failureLines(last []string, width int) []string {
+	lead := "    " + s.bar()
+	var lines []string
+	for _, line := range last {
+		if width > 0 {
+			line = ansi.Truncate(clean(line), width-ansi.StringWidth(lead), s.mark("…", "..."))
+		} else {
+			line = cut(clean(line), shownLine)
+		}
+		lines = append(lines, s.bad(lead+line))
+	}
+	return lines
+}
+
+// shownLine bounds a line of an output that is shown, in runes.
+const shownLine = 300
+
+// cut returns a line of at most n runes, with the spaces that it begins with.
+func cut(line string, n int) string {
+	if runes := []rune(line); len(runes) > n {
+		return string(runes[:n-3]) + "..."
+	}
+	return line
+}
+
+// pathOf returns the path of a call that writes a file; empty for other calls.
+func pathOf(tool string, arguments *harnessv1.Content) string {
+	var a struct {
+		Path string `json:"path"`
+	}
+	if !writes(tool) || json.Unmarshal([]byte(preview(arguments)), &a) != nil {
+		return ""
+	}
+	return clean(a.Path)
+}
+
+// silent reports whether the result of a tool tells people nothing: its call shows what it did.
+func silent(tool string) bool { return tool == "work_complete" || tool == "task_complete" }
