@@ -178,6 +178,34 @@ func TestSystemOneBackgroundProcess(t *testing.T) {
 	}
 }
 
+// TestTheFollowerWaitsForAProcessThatCannotStart: a terminal whose background process has died, while the
+// next one cannot start, says why and goes on when it can.
+func TestTheFollowerWaitsForAProcessThatCannotStart(t *testing.T) {
+	t.Parallel()
+	h, dir := newHousehold(t), t.TempDir()
+	script := write(t, dir, "s.yaml", "turns:\n  - {calls: [{name: run_command, arguments: {command: \"while ! [ -e go ]; do sleep 0.05; done\"}}]}\n"+
+		"  - {calls: [{name: work_complete, arguments: {summary: done}}]}\n")
+	run := start(t, h.env(), "run", "--workspace", dir, "--yolo", "--model", "script:"+script, "--run-id", "waits", "--output", "jsonl", "work")
+	run.until(is("tool.call"))
+	log := filepath.Join(h.data, "daemon.log")
+	if err := os.Remove(log); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(log, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h.kill()
+	run.printed("the background process cannot start")
+	if err := os.Remove(log); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "go", "")
+	run.until(is("session.complete"))
+	if code, _, stderr := run.wait(); code != 0 {
+		t.Errorf("exit %d\n%s", code, stderr)
+	}
+}
+
 // TestTerminalsHaveTheirEnvironment: each run reaches the server of its terminal with its
 // key, and its commands have its PATH. No key is in a file, the log or a command line. A run
 // whose key is gone parks without a timer and names the variable.

@@ -59,7 +59,7 @@ func Join(ctx context.Context, dir string, program Program) (*grpc.ClientConn, e
 		if err := check(dir, holding(dir)); err != nil {
 			return nil, err
 		}
-		conn, held, err := node.Attach(ctx, dir)
+		conn, held, err := node.Await(ctx, dir) // one that continues many runs answers late on a busy machine
 		if held || err != nil {
 			if wrong := check(dir, holding(dir)); wrong != nil { // it has started meanwhile
 				if conn != nil {

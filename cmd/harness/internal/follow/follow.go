@@ -378,14 +378,17 @@ func (f *follower) ended(ctx context.Context, err error) error {
 		return err
 	}
 	f.grace = nil // continues when the gateway is back
+	why := "the gateway is unavailable"
 	if f.Rejoin != nil && status.Code(err) == codes.Unavailable {
-		client, sent, err := f.Rejoin(ctx, !f.out.Interrupted)
+		client, sent, rejoinErr := f.Rejoin(ctx, !f.out.Interrupted)
 		switch {
-		case errors.Is(err, ErrStopped):
-			return err
-		case err != nil && !f.away(err):
-			return err
-		case err == nil:
+		case errors.Is(rejoinErr, ErrStopped):
+			return rejoinErr
+		case rejoinErr != nil && !f.away(rejoinErr):
+			return rejoinErr
+		case rejoinErr != nil:
+			err, why = rejoinErr, content.Line(content.Clean(status.Convert(rejoinErr).Message()), maxRefusal)
+		default:
 			f.Client = client
 			if sent != "" {
 				f.awaiting[sent] = true
@@ -397,7 +400,6 @@ func (f *follower) ended(ctx context.Context, err error) error {
 	}
 	if f.failing.IsZero() {
 		f.failing = time.Now()
-		why := "the gateway is unavailable"
 		if status.Code(err) == codes.ResourceExhausted { // the message has the number, and what to do
 			why = "the gateway refuses: " + content.Line(content.Clean(status.Convert(err).Message()), maxRefusal)
 		}

@@ -52,6 +52,8 @@ type Follower struct {
 	// header is shown first, in text.
 	Model, Workspace, Goal string
 
+	// former is the process that has ended, until the run is known to continue in the next one.
+	former *backend.Process
 	// lost is when a server was found to have ended; zero: it has not.
 	lost time.Time
 }

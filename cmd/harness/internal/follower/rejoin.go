@@ -1,6 +1,7 @@
 package follower
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -31,10 +32,10 @@ var errServerAway = status.Error(codes.Unavailable, "the server has ended")
 // rejoin connects again to the process that has the data directory, and starts the background process if
 // none has. If it is another process now and the run was at work, the run is resumed: its client asks for
 // that by following it. After a stop of the background process it returns follow.ErrStopped.
-func (f *Follower) rejoin(ctx context.Context, a *console.Console, resume bool) (harnessv1.GatewayServiceClient, string, error) {
+func (f *Follower) rejoin(ctx context.Context, a *console.Console, resume bool) (_ harnessv1.GatewayServiceClient, sent string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, rejoinTime)
 	defer cancel()
-	former := f.Session.Process
+	former := cmp.Or(f.former, f.Session.Process)
 	if daemon.EndOf(f.Target.Data, former.PID) == daemon.Stopped {
 		return nil, "", follow.ErrStopped
 	}
@@ -42,11 +43,16 @@ func (f *Follower) rejoin(ctx context.Context, a *console.Console, resume bool) 
 		return nil, "", errServerAway
 	}
 	session, err := f.Target.Connect(ctx, a, backend.Drive)
-	if err != nil {
-		return nil, "", err
+	if err != nil { // such as a full disk: the run waits, and so does who follows it
+		return nil, "", status.Error(codes.Unavailable, console.Message(err))
 	}
 	target.Disconnect(ctx, a, f.Session)
-	f.Session, f.lost = session, time.Time{}
+	f.Session, f.lost, f.former = session, time.Time{}, former
+	defer func() {
+		if err == nil {
+			f.former = nil
+		}
+	}()
 	if session.Process == nil || session.Process.PID == former.PID {
 		return session.Client, "", nil
 	}

@@ -190,14 +190,20 @@ func Held(dir string) bool {
 // started a command: until then, the command has its lock and its socket.
 const attachWait = 5 * time.Second
 
-// Attach connects to the process that uses a data directory. held is false if none does.
+// Attach connects to the process that uses a data directory. held is false if none does. A process that
+// does not answer within 5 s is an error.
 func Attach(ctx context.Context, dir string) (conn *grpc.ClientConn, held bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, attachWait)
+	defer cancel()
+	return Await(ctx, dir)
+}
+
+// Await is Attach for a process that may take long to start: until ctx is done, it waits for an answer.
+func Await(ctx context.Context, dir string) (conn *grpc.ClientConn, held bool, err error) {
 	lock := flock.New(filepath.Join(dir, lockFile))
 	if _, err := os.Stat(lock.Path()); errors.Is(err, os.ErrNotExist) {
 		return nil, false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, attachWait)
-	defer cancel()
 	for {
 		ok, err := lock.TryRLock()
 		if err != nil {
