@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -142,7 +143,12 @@ func value(n *yaml.Node, name string) *yaml.Node {
 
 // serverFile reads the servers of a file of other programs.
 func (d *decoder) serverFile(file *File, key, value *yaml.Node) {
-	other, root := d.other(key, value)
+	path, data := d.readOther(key, value)
+	if data == nil {
+		return
+	}
+	other := &decoder{src: newSource(path, data), report: d.report, places: d.places, dir: filepath.Dir(path)}
+	root := other.parse(withoutComments(data))
 	if root == nil {
 		return
 	}
@@ -206,6 +212,7 @@ func (f *File) LoadServers(path string) error {
 		return err
 	}
 	r := &report{}
+	data = withoutComments(data)
 	d, root := open(path, data, nil, r, f.places)
 	if root != nil {
 		d.read = func(string) ([]byte, error) { return data, nil }

@@ -89,6 +89,45 @@ func TestServers(t *testing.T) {
 	}
 }
 
+// TestServersOfAFileWithComments: such files of other programs are read, and their errors name the line.
+func TestServersOfAFileWithComments(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"line comments":     {"// the servers\n{\"mcpServers\": { // all\n\t\"git\": {\"command\": \"g\"} // it's \"one\"\n}}", `name: "git" command: "g"`},
+		"block comments":    {"/* the\n servers */ {\"mcpServers\": {\"git\": {/* \"command\": \"x\", */ \"command\": \"g\"}}}/**/", `name: "git" command: "g"`},
+		"trailing commas":   {"{\"mcpServers\": {\"git\": {\"command\": \"g\", \"args\": [\"-v\",],},},}", `name: "git" command: "g" args: "-v"`},
+		"no comments":       {`{"mcpServers": {"web": {"url": "https://example.com//a/*b*/", "headers": {"A": "\"//"}}}}`, `name: "web" url: "https://example.com//a/*b*/" headers { key: "A" value: "\"//" }`},
+		"a byte order mark": {"\ufeff{\r\n\t\"mcpServers\": {\r\n\t\t// one\r\n\t\t\"git\": {\"command\": \"g\"},\r\n\t}\r\n}\r\n", `name: "git" command: "g"`},
+		"an open comment":   {"{\"mcpServers\": {\"git\": {\"command\": \"g\"}}} /* end", `name: "git" command: "g"`},
+		"single quotes":     {"{'mcpServers': {'web': {'url': 'https://example.com'}}} // it's", `name: "web" url: "https://example.com"`},
+		"YAML":              {"mcpServers:\n  web: {url: https://example.com//a}\n", `name: "web" url: "https://example.com//a"`},
+	} {
+		want := &harnessv1.McpServer{}
+		if err := prototext.Unmarshal([]byte(c.want), want); err != nil {
+			t.Fatal(err)
+		}
+		read := func(string) ([]byte, error) { return []byte(c.text), nil }
+		file, err := agentfile.Parse("agent.yaml", []byte("mcp: .mcp.json"), read)
+		if err != nil || len(file.Agent.GetMcp()) != 1 || !proto.Equal(file.Agent.GetMcp()[0], want) {
+			t.Errorf("%s: %v %v", name, file, err)
+		}
+		path := filepath.Join(t.TempDir(), "mcp.json")
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		flag, err := agentfile.Parse("agent.yaml", []byte("name: a"), agentfile.Read)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := flag.LoadServers(path); err != nil || len(flag.Agent.GetMcp()) != 1 || !proto.Equal(flag.Agent.GetMcp()[0], want) {
+			t.Errorf("%s, by a flag: %v %v", name, flag.Agent, err)
+		}
+	}
+	read := func(string) ([]byte, error) { return []byte("/* a\n b */\n{\"mcpServers\": {\"git\": [3]}}"), nil }
+	if _, err := agentfile.Parse("agent.yaml", []byte("mcp: .mcp.json"), read); err == nil || !strings.Contains(err.Error(), ".mcp.json:3:") {
+		t.Errorf("the line of an error: %v", err)
+	}
+}
+
 // TestLock: the pins next to an agent file are those of its servers; a damaged file is an error.
 func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "agent.yaml")
