@@ -26,6 +26,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -34,6 +35,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/egress"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/git"
 )
 
 // Config configures Commands. Mark and Logger are required.
@@ -205,7 +207,10 @@ func (c *Commands) Run(ctx context.Context, req Request, p process.Command) (Exi
 	}
 	ended := Exit{Exit: exit, Level: level, RefusedHosts: proxy.Refused().Text()}
 	if confined.Plan != nil {
-		ended.Refused = func(output string) string { return confined.Reach.Refused(output, least.Level <= sandbox.Off) }
+		ended.Refused = func(output string) string {
+			asks := least.Level <= sandbox.Off
+			return strings.TrimSpace(confined.Reach.Refused(output, asks) + " " + git.NotReached(output, req.Workspace, asks))
+		}
 	}
 	return ended, err
 }

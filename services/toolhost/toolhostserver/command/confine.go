@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -36,6 +37,7 @@ func (c *confiner) confine(m confinement.Machine, level harnessv1.SandboxLevel, 
 	if made.Plan == nil {
 		return made, nil
 	}
+	made.Environ = append(made.Environ, git.Environ(dir, slices.Concat(cfg.GetRead(), cfg.GetWrite()))...)
 	for _, folder := range []string{f.home(), f.temporary()} {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return made, err

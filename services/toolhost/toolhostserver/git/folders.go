@@ -17,7 +17,14 @@ import (
 // the repository of which it is a linked worktree, or its own as a submodule. That a
 // workspace names a folder is not enough: the folder must name the workspace.
 func FoldersOutside(dir string) []string {
-	text, err := disk.ReadSmall(filepath.Join(dir, ".git"), LineBytes)
+	dotGit := filepath.Join(dir, ".git")
+	if info, err := os.Lstat(dotGit); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		own, err := filepath.EvalSymlinks(dotGit)
+		if err == nil && filepath.Dir(own) != dir && isSubmodule(own, dir) {
+			return []string{own}
+		}
+	}
+	text, err := disk.ReadSmall(dotGit, LineBytes)
 	if err != nil {
 		return nil // no repository, or its own
 	}
