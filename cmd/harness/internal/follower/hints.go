@@ -25,21 +25,10 @@ func (f *Follower) hints(ctx context.Context, a *console.Console, text narrator,
 			lead = "and then"
 		}
 		a.Report("%s: harness resume %s%s%s", lead, f.Run, target.Extension(ctx, f.Session, f.Target.Namespace, f.Run, r), words)
-	case harnessv1.RunStatus_RUN_STATUS_CANCELLED:
-		a.Report("to continue anyway: harness resume %s%s", f.Run, words)
-	case harnessv1.RunStatus_RUN_STATUS_FAILED:
-		switch r.GetReason().GetKind() {
-		case runstate.ErrorKind(harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON):
-			a.Report("to try the step again: harness resume %s%s", f.Run, words)
-			return
-		case runstate.ErrorKind(harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR), runstate.ErrorKind(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED):
-			a.Report("to continue with another model: harness resume %s%s --model PROVIDER:NAME", f.Run, words)
-			return
+	default:
+		if purpose, command := target.Next(f.Run, r, words, ""); command != "" {
+			a.Report("%s: %s", purpose, command)
 		}
-		fallthrough
-	case harnessv1.RunStatus_RUN_STATUS_STALLED:
-		a.Report("to continue: harness run --continue %s%s 'what to do now'", f.Run, words)
-	default: // a run that is done needs no hint
 	}
 }
 

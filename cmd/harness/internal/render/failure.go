@@ -100,3 +100,17 @@ func pathOf(tool string, arguments *harnessv1.Content) string {
 
 // silent reports whether the result of a tool tells people nothing: its call shows what it did.
 func silent(tool string) bool { return tool == "work_complete" || tool == "task_complete" }
+
+// ResultOf returns how a call ended, in at most a few lines: of an error what people are shown of it
+// while the run works, otherwise the first line.
+func (s Style) ResultOf(tool, text string, failed bool) []string {
+	if !failed {
+		return []string{shorten(firstLine(approval.Result(text)), shownLine)}
+	}
+	head, last := failure(tool, text)
+	lines := []string{s.bad(shorten(head, shownLine))}
+	for _, line := range last {
+		lines = append(lines, s.bad(s.bar()+cut(clean(line), shownLine)))
+	}
+	return lines
+}

@@ -125,6 +125,7 @@ func (c *Cmd) overview(ctx context.Context, a *console.Console, s *backend.Sessi
 			fmt.Fprintf(&text, "%-11s %s\n", name, value)
 		}
 	}
+	text.WriteString(c.why(ctx, a, s, answer.GetResult()))
 	line("run", run.GetNamespace()+"/"+run.GetRunId())
 	line("status", render.StatusName(run.GetStatus()))
 	line("goal", wrapped(render.Short(run.GetGoal(), 300), a.Width(a.Out)))

@@ -1,0 +1,129 @@
+package show
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/console"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/target"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+const (
+	// whyCalls are the last calls of a run in which repeated ones are looked for.
+	whyCalls = 30
+	// whyCycle is the length of the longest cycle of calls that is looked for.
+	whyCycle = 5
+	// whyReason bounds the reason, in runes.
+	whyReason = 2000
+)
+
+// why returns what a user looks for first in a run that stalled or failed: the reason, the calls that
+// it repeated or the last one that failed, and the command that continues it. It is empty for
+// other runs. A conversation that cannot be read leaves out the calls.
+func (c *Cmd) why(ctx context.Context, a *console.Console, s *backend.Session, r *harnessv1.HarnessResult) string {
+	switch r.GetStatus() {
+	case harnessv1.RunStatus_RUN_STATUS_STALLED, harnessv1.RunStatus_RUN_STATUS_FAILED:
+	default:
+		return ""
+	}
+	var text strings.Builder
+	reason := r.GetReason().GetMessage()
+	if reason == "" {
+		reason = render.ReasonWords(r.GetReason().GetKind())
+	}
+	fmt.Fprintf(&text, "%s: %s\n", render.StatusName(r.GetStatus()), render.Short(reason, whyReason))
+	if answer, err := s.Client.GetConversation(ctx, &harnessv1.GetConversationRequest{Namespace: c.Namespace, RunId: c.RunID}); err == nil {
+		calls := callsOf(answer.GetMessages())
+		calls = calls[max(0, len(calls)-whyCalls):]
+		if r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_STALLED {
+			text.WriteString(c.repeated(ctx, a, s, calls))
+		} else if last := len(calls) - 1; last >= 0 && calls[last].result.GetIsError() {
+			text.WriteString("its last call: " + c.callWithEnd(ctx, a, s, calls[last], ""))
+		}
+	}
+	if purpose, command := target.Next(c.RunID, r, c.Words(a), ""); command != "" {
+		fmt.Fprintf(&text, "%s: %s\n", purpose, command)
+	}
+	return text.String() + "\n"
+}
+
+// repeated returns the calls at the end of a run that repeat, each with the end of its newest result;
+// without such a cycle the last calls.
+func (c *Cmd) repeated(ctx context.Context, a *console.Console, s *backend.Session, calls []placedCall) string {
+	if len(calls) == 0 {
+		return ""
+	}
+	length, times := cycle(calls)
+	var text strings.Builder
+	if times < 2 {
+		length = min(len(calls), whyCycle)
+		text.WriteString("its last calls:\n")
+	} else {
+		text.WriteString("it repeated:\n")
+	}
+	for _, call := range calls[len(calls)-length:] {
+		often := ""
+		if times >= 2 {
+			often = fmt.Sprintf(" (%d times)", times)
+		}
+		text.WriteString("  " + c.callWithEnd(ctx, a, s, call, often))
+	}
+	return text.String()
+}
+
+// callWithEnd returns a call on one line, and how it ended below.
+func (c *Cmd) callWithEnd(ctx context.Context, a *console.Console, s *backend.Session, call placedCall, often string) string {
+	line := render.Call(call.call.GetName(), call.call.GetArguments()) + often + "\n"
+	if call.result == nil {
+		return line
+	}
+	result, err := backend.Text(ctx, s.Client, c.Namespace, c.RunID, call.result.GetContent())
+	if err != nil {
+		result = call.result.GetContent().GetBlob().GetPreview()
+	}
+	for _, part := range a.Style(a.Out).ResultOf(call.call.GetName(), result, call.result.GetIsError()) {
+		line += "    " + part + "\n"
+	}
+	return line
+}
+
+// cycle returns the length of the shortest cycle of equal calls at the end, and how often it is there.
+func cycle(calls []placedCall) (length, times int) {
+	keys := make([]string, len(calls))
+	for i, call := range calls {
+		keys[i] = call.call.GetName() + " " + spelling(call.call.GetArguments())
+	}
+	for length = 1; length <= whyCycle && 2*length <= len(keys); length++ {
+		times, end := 1, keys[len(keys)-length:]
+		for at := len(keys) - 2*length; at >= 0 && equal(keys[at:at+length], end); at -= length {
+			times++
+		}
+		if times >= 2 {
+			return length, times
+		}
+	}
+	return 0, 0
+}
+
+func equal(a, b []string) bool { return strings.Join(a, "\n") == strings.Join(b, "\n") }
+
+// spelling returns arguments in one spelling, whatever the order of their members is.
+func spelling(arguments *harnessv1.Content) string {
+	if blob := arguments.GetBlob(); blob != nil {
+		return blob.GetDigest()
+	}
+	decoder := json.NewDecoder(strings.NewReader(arguments.GetInline()))
+	decoder.UseNumber()
+	var value any
+	var out bytes.Buffer
+	if decoder.Decode(&value) != nil || json.NewEncoder(&out).Encode(value) != nil {
+		return arguments.GetInline()
+	}
+	return strings.TrimSpace(out.String())
+}
