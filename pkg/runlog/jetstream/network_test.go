@@ -89,9 +89,9 @@ func holding(text string, times int64, lost *atomic.Int64) *func([]byte) bool {
 
 // Texts in the bytes of an answer to a publish, and of a publish.
 const (
-	anAck     = `"stream":"RUNS_0"`
+	anAck     = `{"stream":"RUNS_0"` // a refusal begins with its error
 	anAppend  = "Hm-Version"
-	aBlobsAck = `"stream":"BLOBS_0"`
+	aBlobsAck = `{"stream":"BLOBS_0"`
 )
 
 func overNetwork(t *testing.T, timeout time.Duration) (*Log, *network, *Log) {

@@ -71,11 +71,12 @@ const cacheKey = 32
 func (s *Server) model(job *harnessv1.Job, in *input, p *provider) try {
 	sent := &model.Request{
 		Model: p.name, Messages: in.request.GetMessages(), Tools: in.request.GetTools(), Streaming: true,
-		IdleTimeout: inference.Timeout(job), MaxOutputTokens: job.GetMaxOutputTokens(),
-		CacheKey: content.Digest([]byte(runOf(job).String()))[:cacheKey],
-		Job:      &model.Job{Purpose: job.GetPurpose(), Number: in.number},
-		Blob:     in.blob,
-		Schema:   in.request.GetAnswerSchema(),
+		IdleTimeout:     2 * inference.Timeout(job), // the limit of the job comes first, so that is the reason
+		MaxOutputTokens: job.GetMaxOutputTokens(),
+		CacheKey:        content.Digest([]byte(runOf(job).String()))[:cacheKey],
+		Job:             &model.Job{Purpose: job.GetPurpose(), Number: in.number},
+		Blob:            in.blob,
+		Schema:          in.request.GetAnswerSchema(),
 	}
 	return func(ctx context.Context, c *inference.Call) (*harnessv1.JobResult, *model.Error) {
 		sent.Adjustments = c.Adjustments()
