@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
 )
 
@@ -83,4 +84,22 @@ func (x *Index) Usage(name string) Usage {
 		return by.Usage
 	}
 	return Usage{}
+}
+
+// Starter returns the name of the holder of a token who has started a run; empty: a local person, or the
+// run is not known.
+func (x *Index) Starter(run runlog.Run) string {
+	_, name := x.starter(run)
+	return name
+}
+
+func (x *Index) starter(run runlog.Run) (Row, string) {
+	r := x.rows.row(run)
+	if r == nil {
+		return Row{}, ""
+	}
+	if s, counted := x.usages.runs[r.number]; counted {
+		return x.rows.export(r), s.by.name
+	}
+	return x.rows.export(r), ""
 }

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"slices"
+	"strconv"
 )
 
 // Caller is the holder of a token, with its rights. The zero value may do everything.
@@ -82,6 +83,11 @@ func (c Caller) tokenValue() string {
 		return tokenLeaves
 	}
 	return tokenBounded
+}
+
+func (c Caller) quotasValue() string {
+	q := c.Quotas.orDefaults()
+	return strconv.Itoa(q.Runs) + "," + strconv.Itoa(q.Bytes)
 }
 
 // TokenMay reports whether the caller of a context has presented a token with a right. A caller

@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -39,6 +40,10 @@ const (
 	tierKey         = "harness-tier"
 )
 
+// quotasKey is the header with the quotas of runs and bytes of a token's line. It only removes rights, and confined
+// replaces that of a caller with a token.
+const quotasKey = "harness-quotas"
+
 // confined adds the namespaces of the caller to the context of its handler.
 func confined(ctx context.Context, c Caller) context.Context {
 	md, _ := metadata.FromIncomingContext(ctx)
@@ -66,6 +71,7 @@ func confined(ctx context.Context, c Caller) context.Context {
 	}
 	if c.token() {
 		md.Set(tokenKey, c.tokenValue())
+		md.Set(quotasKey, c.quotasValue())
 	}
 	return metadata.NewIncomingContext(with(ctx, c), md)
 }
@@ -103,6 +109,17 @@ func Entitlements(ctx context.Context) []string {
 
 // Roots returns the folders that the line of the caller's token names; nil: it is for all.
 func Roots(ctx context.Context) []string { return metadata.ValueFromIncomingContext(ctx, rootsKey) }
+
+// StoredQuotas returns the quotas of runs at work and of stored bytes of the caller's token; zeros: it has none.
+func StoredQuotas(ctx context.Context) Quotas {
+	var q Quotas
+	if header := metadata.ValueFromIncomingContext(ctx, quotasKey); len(header) > 0 {
+		runs, bytes, _ := strings.Cut(header[0], ",")
+		q.Runs, _ = strconv.Atoi(runs)
+		q.Bytes, _ = strconv.Atoi(bytes)
+	}
+	return q
+}
 
 // Tier returns the tier of the line of the caller's token; empty: the default one.
 func Tier(ctx context.Context) string {
@@ -188,7 +205,7 @@ func outgoing(ctx context.Context) context.Context {
 		ctx = metadata.AppendToOutgoingContext(ctx, approvalsKey, "true")
 	}
 	if c.token() {
-		ctx = metadata.AppendToOutgoingContext(ctx, tokenKey, c.tokenValue())
+		ctx = metadata.AppendToOutgoingContext(ctx, tokenKey, c.tokenValue(), quotasKey, c.quotasValue())
 	}
 	return ctx
 }

@@ -20,7 +20,6 @@ type Guard struct {
 	unnamed string // the name of callers without a token
 	limits  Limits
 	applies func(ctx context.Context, method string) bool // nil: to all calls
-	usage   Usage                                         // nil: not known
 }
 
 // NewGuard returns a guard; nil tokens admit every caller, as Local.

@@ -63,7 +63,6 @@ type holders struct {
 type holder struct {
 	watchers int
 	starts   *rate.Limiter
-	most     int // what starts was made for
 }
 
 // of returns a holder. h.mu is locked.
@@ -79,26 +78,19 @@ func (h *holders) of(name string) *holder {
 	return found
 }
 
-// Usage returns how many runs of a caller, by its name, are at work, and the size of the conversations
-// of all that are stored, in bytes. It returns zeros while that is not known.
-type Usage func(name string) (atWork int, bytes uint64)
-
-// start counts a start of a run, or refuses it. usage may be nil.
-func (h *holders) start(c Caller, usage Usage) error {
+// start counts a start of a run, or refuses it.
+func (h *holders) start(c Caller) error {
 	quotas := c.Quotas.orDefaults()
-	if usage != nil {
-		switch atWork, bytes := usage(c.Name); {
-		case atWork >= quotas.Runs:
-			return exceeded("runs", quotas.Runs, fmt.Sprintf("%d runs of this token are at work, and it may have %d: wait until one has ended, or cancel one", atWork, quotas.Runs))
-		case bytes >= uint64(quotas.Bytes): //nolint:gosec // above 0
-			return exceeded("bytes", quotas.Bytes, fmt.Sprintf("the stored runs of this token have %d bytes, and it may have %d: delete runs that are not needed", bytes, quotas.Bytes))
-		}
-	}
+	each := rate.Every(time.Minute / time.Duration(quotas.Starts))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	holder := h.of(c.Name)
-	if holder.starts == nil || holder.most != quotas.Starts {
-		holder.most, holder.starts = quotas.Starts, rate.NewLimiter(rate.Every(time.Minute/time.Duration(quotas.Starts)), quotas.Starts)
+	switch {
+	case holder.starts == nil:
+		holder.starts = rate.NewLimiter(each, quotas.Starts)
+	case holder.starts.Burst() != quotas.Starts: // another line of the name; what was used stays used
+		holder.starts.SetLimit(each)
+		holder.starts.SetBurst(quotas.Starts)
 	}
 	if next := holder.starts.Reserve(); next.Delay() > 0 {
 		wait := next.Delay()
@@ -132,31 +124,30 @@ func (h *holders) watch(c Caller, ends bool) (leave func(), err error) {
 	}, nil
 }
 
-// exceeded returns the refusal of what exceeds a quota.
+// Exceeded returns the refusal of what exceeds a quota, a *fault.Error. what has the numbers and what to do.
+func Exceeded(quota string, most int, what string, more ...string) error {
+	return fault.New(codes.ResourceExhausted, harnessv1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED,
+		what+"; "+quota+"= in its line of the tokens file sets that", append([]string{"quota", quota, "limit", strconv.Itoa(most)}, more...)...)
+}
+
+// exceeded returns Exceeded as a gRPC status.
 func exceeded(quota string, most int, what string, more ...string) error {
-	st, _ := fault.Status(fault.New(codes.ResourceExhausted, harnessv1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED,
-		what+"; "+quota+"= in its line of the tokens file sets that", append([]string{"quota", quota, "limit", strconv.Itoa(most)}, more...)...))
+	st, _ := fault.Status(Exceeded(quota, most, what, more...))
 	return st.Err()
 }
 
-// Counting returns a guard that bounds the usage of a token's runs.
-func (g *Guard) Counting(usage Usage) *Guard {
-	counting := *g
-	counting.usage = usage
-	return &counting
-}
-
-// checkQuota refuses a start for which the quotas of a token do not suffice, and counts others.
+// checkQuota refuses a start beyond those that a token has in a minute, and counts others. The gateway, which knows the
+// runs, decides by the quotas of runs and bytes: see StoredQuotas.
 func (g *Guard) checkQuota(c Caller, req any) error {
 	if !c.token() || g.tokens == nil {
 		return nil
 	}
 	switch r := req.(type) {
 	case *harnessv1.StartRunRequest:
-		return g.tokens.holders.start(c, g.usage)
+		return g.tokens.holders.start(c)
 	case *harnessv1.RunRequest:
 		if r.GetStart() != nil {
-			return g.tokens.holders.start(c, g.usage)
+			return g.tokens.holders.start(c)
 		}
 	}
 	return nil

@@ -423,7 +423,7 @@ func TestHandlersKnowTheRightToApprove(t *testing.T) {
 
 // TestHandlersKnowTheToken and its folders: over gRPC and HTTP, whatever header the caller sets.
 func TestHandlersKnowTheToken(t *testing.T) {
-	file, _, _ := tokens(t, forAll+"\n"+forSome+" team-a\n"+"0123456789abcdef-roots * roots=/srv,/data/ü\n"+"0123456789abcdef-may * may=commands\n")
+	file, _, _ := tokens(t, forAll+"\n"+forSome+" team-a runs=3 bytes=7\n"+"0123456789abcdef-roots * roots=/srv,/data/ü\n"+"0123456789abcdef-may * may=commands\n")
 	guards := map[string]*access.Guard{"tokens": access.NewGuard(file), "key": access.NewGuard(access.Key("0123456789abcdef-key", "the key")), "open": access.NewGuard(nil), "beyond loopback": access.OpenGuard()}
 	for _, c := range []struct {
 		guard, token  string
@@ -441,18 +441,18 @@ func TestHandlersKnowTheToken(t *testing.T) {
 			if claimed != "" && !c.found {
 				continue // it removes rights of the caller alone
 			}
-			found, leaves, roots := map[string]bool{}, map[string]bool{}, map[string][]string{}
+			found, leaves, roots, quotas := map[string]bool{}, map[string]bool{}, map[string][]string{}, map[string]access.Quotas{}
 			see := func(way string) grpc.UnaryServerInterceptor {
 				return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 					found[way], leaves[way] = access.Token(ctx)
-					roots[way] = access.Roots(ctx)
+					roots[way], quotas[way] = access.Roots(ctx), access.StoredQuotas(ctx)
 					return next(ctx, req)
 				}
 			}
 			guard := guards[c.guard]
 			ctx := withToken(t, "Bearer "+c.token)
 			if claimed != "" {
-				ctx = metadata.AppendToOutgoingContext(ctx, "harness-token", claimed)
+				ctx = metadata.AppendToOutgoingContext(ctx, "harness-token", claimed, "harness-quotas", "999,999")
 			}
 			_, err := harnessv1.NewGatewayServiceClient(dial(t, append(guard.ServerOptions(), grpc.ChainUnaryInterceptor(see("gRPC")))...)).ResumeRun(ctx, &harnessv1.ResumeRunRequest{Namespace: "team-a"})
 			if err != nil {
@@ -473,6 +473,16 @@ func TestHandlersKnowTheToken(t *testing.T) {
 				want := []string(nil)
 				if c.token == "0123456789abcdef-roots" {
 					want = []string{"/srv", "/data/ü"}
+				}
+				wantQuotas := access.Quotas{}
+				switch {
+				case c.token == forSome:
+					wantQuotas = access.Quotas{Runs: 3, Bytes: 7}
+				case c.found:
+					wantQuotas = access.Quotas{Runs: 1_000, Bytes: 64 << 30}
+				}
+				if quotas[way] != wantQuotas {
+					t.Errorf("%s, %s over %s: %+v, want %+v", c.guard, c.token, way, quotas[way], wantQuotas)
 				}
 				if !slices.Equal(roots[way], want) {
 					t.Errorf("%s, %s over %s: for the folders %q, want %q", c.guard, c.token, way, roots[way], want)

@@ -31,9 +31,11 @@ const (
 
 // runs is the index of all runs, shared by all calls, and its watchers.
 type runs struct {
-	mu       sync.RWMutex
-	index    gateway.Index
-	complete bool
+	mu    sync.RWMutex
+	index gateway.Index
+	// admissions are what index does not show yet.
+	admissions gateway.Admissions
+	complete   bool
 	// broken is why the runs are not being followed.
 	broken   error
 	watchers map[*runsWatcher]struct{}

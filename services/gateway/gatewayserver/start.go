@@ -54,6 +54,11 @@ func (s *Server) start(ctx context.Context, r *harnessv1.StartRunRequest) (run r
 		return run, false, fault.New(codes.PermissionDenied, harnessv1.ErrorReason_ERROR_REASON_UNSPECIFIED,
 			"entitlements: only callers on the gateway's machine name them: leave them out, a token has those of its line")
 	}
+	stored, err := s.admitStart(ctx)
+	if err != nil {
+		return run, false, err
+	}
+	defer stored()
 	if r, err = s.withServices(ctx, r); err != nil {
 		return run, false, err
 	}

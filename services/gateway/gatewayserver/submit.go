@@ -15,7 +15,16 @@ import (
 
 // give brings an input to a run. Reads end with the caller; once the input is to be
 // stored, the rest is done whether or not the caller waits for it.
-func (s *Server) give(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem) (input.Admission, error) {
+func (s *Server) give(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem) (a input.Admission, err error) {
+	refused, err := s.admitInput(ctx, run, item)
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if err != nil {
+			refused()
+		}
+	}()
 	stage, cancel := s.bounded(ctx)
 	defer cancel()
 	b := &submitter{s: s, run: run, item: item}

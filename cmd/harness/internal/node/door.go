@@ -39,7 +39,7 @@ func (n *Node) openDoor(listener *frontdoor.BoundedListener, roles *roledoor.Doo
 	if n.keys.network == nil && !onLoopback(n.cfg.Listen) {
 		guard = access.OpenGuard()
 	}
-	guard = guard.Within(n.limits()).Counting(func(name string) (atWork int, bytes uint64) { return n.usage(name) })
+	guard = guard.Within(n.limits())
 	// Other calls of roles need a token as those of the gateway do.
 	admission := guard.Only(func(ctx context.Context, method string) bool { return !roles.Takes(ctx, method) })
 	n.recordKeyFile(listener.Addr().String(), n.keys.noted)

@@ -59,13 +59,6 @@ func openGateway(n *Node, d *dependencies) (*service, error) {
 		return nil, err
 	}
 	n.gateway = harnessv1.NewGatewayServiceClient(n.local.conn)
-	n.usage = func(name string) (atWork int, bytes uint64) {
-		usage, known := gateway.Usage(name)
-		if !known {
-			return 0, 0
-		}
-		return usage.AtWork, usage.Bytes
-	}
 	return &service{
 		register: func(r grpc.ServiceRegistrar) { harnessv1.RegisterGatewayServiceServer(r, gateway) },
 		ready:    func(context.Context) error { return gateway.Ready() },

@@ -31,7 +31,6 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
-	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/localkey"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver"
@@ -73,8 +72,6 @@ type Node struct {
 	commands   *toolhostserver.Server // the tool host of this process; nil without one
 	handing    atomic.Bool            // Pause was followed by HandOver
 	gateway    harnessv1.GatewayServiceClient
-	// usage returns the usage of a caller's runs.
-	usage     access.Usage
 	addresses map[string]string
 
 	pending  []func()       // start to accept
