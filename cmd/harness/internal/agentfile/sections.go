@@ -39,6 +39,10 @@ func (d *decoder) agent(file *File, root *yaml.Node) {
 		if key.Value == "required_outputs" || key.Value == "requirements" {
 			text = ": a contract belongs in a separate file, or below contract"
 		}
+		if key.Value == "version" {
+			d.errorf(key, "these files have no version: leave out version")
+			return
+		}
 		d.errorf(key, "unknown field %q%s%s", key.Value, text, hint(key.Value, sectionNames()))
 	})
 }

@@ -122,6 +122,9 @@ func Run(args []string, std console.Process, env func(string) string) (code int)
 	}
 	a.Parser = parser
 	warnUnknown(a, parser.Model)
+	if err := unknownVerb(parser.Model, versionVerb(args)); err != nil {
+		return fail(a, exit.Error, err)
+	}
 	parsed, err := parser.Parse(stateValue(versionVerb(args)))
 	if err != nil {
 		return fail(a, exit.Error, err)
@@ -147,7 +150,7 @@ func Run(args []string, std console.Process, env func(string) string) (code int)
 
 // fail prints an error as one line.
 func fail(a *console.Console, code int, err error) int {
-	fmt.Fprintln(a.Err, "harness: "+console.OneLine(whence(a, console.Message(err))))
+	fmt.Fprintln(a.Err, "harness: "+console.OneLine(whence(a, a.Message(err))))
 	if code == exit.Done {
 		return exit.Error
 	}

@@ -115,7 +115,7 @@ func TestUsageErrorsAreOneLine(t *testing.T) {
 		{[]string{"answer", "r", "x", "--namespace", "*"}, "--namespace"},
 		{[]string{"delete", "a b"}, "RUN"},
 		{[]string{"delete"}, "RUN"},
-		{append([]string{"show", "r"}, server...), "cannot be reached"},
+		{append([]string{"show", "r"}, server...), "--server 127.0.0.1:1: no gateway answers there"},
 		{[]string{"--log-level", "loud", "version"}, "--log-level"},
 	} {
 		got := harnesstest.Call(t, nil, "", test.args...)

@@ -48,6 +48,8 @@ type Console struct {
 	Inherited map[string]bool
 	// Catalogue is the file that extends the model catalogue; empty: none.
 	Catalogue string
+	// Server is the address of --server; empty: the gateway is another one.
+	Server string
 	// Parser is the definition of the command line.
 	Parser *kong.Kong
 }

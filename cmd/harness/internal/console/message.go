@@ -13,6 +13,21 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/transport/tlsfiles"
 )
 
+// unreachable begins the message about a gateway that does not answer.
+const unreachable = "the gateway cannot be reached; is harness serve running? "
+
+// Message returns the text of an error for people; that about a gateway that does not answer names
+// the address of --server.
+func (a *Console) Message(err error) string {
+	text := Message(err)
+	why, found := strings.CutPrefix(text, unreachable)
+	if !found || a.Server == "" {
+		return text
+	}
+	why = strings.TrimSuffix(why[strings.LastIndex(why, ": ")+1:], `"`)
+	return "--server " + a.Server + ": no gateway answers there (" + strings.TrimSpace(why) + "): start one with harness serve, or correct the address"
+}
+
 // Message returns the text of an error for people: of a gRPC error its message.
 func Message(err error) string {
 	var carrier interface{ GRPCStatus() *status.Status }
@@ -29,7 +44,7 @@ func Message(err error) string {
 		if why, refused := tlsfiles.Explain(text); refused {
 			return "--server: " + why
 		}
-		return "the gateway cannot be reached; is harness serve running? " + text
+		return unreachable + text
 	case codes.Unauthenticated:
 		return text + " (--token-file)"
 	case codes.Unimplemented:

@@ -63,7 +63,7 @@ func (a *Console) Said(words []string, what string) (string, error) {
 	case strings.TrimSpace(text) == "":
 		return "", fmt.Errorf("%s is missing: write it after the flags, or - to read it from stdin", what)
 	case len(text) > maxSaid:
-		return "", fmt.Errorf("%s: larger than %d bytes", what, maxSaid)
+		return "", fmt.Errorf("%s: larger than %d bytes: write the text to a file in the workspace, and name the file instead", what, maxSaid)
 	case !utf8.ValidString(text):
 		return "", fmt.Errorf("%s: not UTF-8", what)
 	}

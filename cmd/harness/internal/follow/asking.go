@@ -172,7 +172,7 @@ func (f *follower) answerQuestion(ctx context.Context, line string) error {
 	a := &f.asking
 	call := a.calls[0]
 	_, options := render.Question(call)
-	text := chosen(line, options)
+	text := Chosen(line, options)
 	if text != "" {
 		err := f.reply(ctx, call, &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_ToolAnswer{
 			ToolAnswer: &harnessv1.ToolAnswer{CallId: call.GetCallId(), Result: &harnessv1.Content{Value: &harnessv1.Content_Inline{Inline: text}}},

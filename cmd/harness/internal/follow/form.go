@@ -124,7 +124,7 @@ func (f *form) store(line string) (ok bool) {
 		return true
 	}
 	field := fields[f.field]
-	text := chosen(line, render.Choices(field))
+	text := Chosen(line, render.Choices(field))
 	if text == "" {
 		if field.Required {
 			f.p.print("  it is needed\n")

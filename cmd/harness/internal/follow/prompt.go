@@ -136,9 +136,9 @@ func (p *Prompt) question(call *harnessv1.PendingCall, asker string) {
 	p.print("Your answer (Enter to skip): ")
 }
 
-// chosen returns the answer that a line gives to a question: the option with that
+// Chosen returns the answer that a line gives to a question: the option with that
 // number, otherwise the line itself; empty if the user leaves the question open.
-func chosen(line string, options []string) string {
+func Chosen(line string, options []string) string {
 	line = strings.TrimSpace(line)
 	if n, err := strconv.Atoi(line); err == nil && n >= 1 && n <= len(options) {
 		return options[n-1]

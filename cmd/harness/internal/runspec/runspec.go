@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -245,6 +246,9 @@ func (c *Flags) workspace(local bool) (string, error) {
 		return abs, nil
 	}
 	info, err := os.Stat(abs)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("--workspace: %s does not exist: create it, or name another folder", abs)
+	}
 	if err != nil {
 		return "", fmt.Errorf("--workspace: %w", err)
 	}

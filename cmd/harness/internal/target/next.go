@@ -23,7 +23,7 @@ func Next(run string, r *harnessv1.HarnessResult, words, extension string) (purp
 		case runstate.ErrorKind(harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON):
 			return "to try the step again", resume + words
 		case runstate.ErrorKind(harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR), runstate.ErrorKind(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED):
-			return "to continue with another model", resume + words + " --model PROVIDER:NAME"
+			return "to continue with another model, or with a key that works", resume + words + " --model PROVIDER:NAME"
 		}
 	case harnessv1.RunStatus_RUN_STATUS_STALLED:
 	default:

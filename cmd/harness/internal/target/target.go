@@ -50,6 +50,7 @@ func (t *Target) Check(a *console.Console) error {
 	case t.Server != "":
 		t.Data = ""
 	}
+	a.Server = t.Server
 	for _, flag := range []string{"token-file", "tls", "tls-ca"} {
 		if a.Given[flag] && t.Server == "" {
 			return fmt.Errorf("--%s: needs a gateway: set --server", flag)

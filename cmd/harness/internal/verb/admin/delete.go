@@ -21,7 +21,7 @@ import (
 type DeleteCmd struct {
 	target.Target `embed:""`
 	OlderThan     *ageFlag `placeholder:"AGE" help:"Delete all runs that ended longer ago, such as 12h or 30d. Parked runs stay."`
-	RunIDs        []string `arg:"" optional:"" name:"run" help:"Ids of the runs, or their beginnings."`
+	RunIDs        []string `arg:"" optional:"" name:"run" help:"Ids of the runs, or their beginnings; last is the newest one."`
 }
 
 // ageFlag is an age above zero.
@@ -90,10 +90,6 @@ func (c *DeleteCmd) check(a *console.Console) error {
 // selected returns the ids of the runs to delete. Nothing is deleted if one is ambiguous.
 func (c *DeleteCmd) selected(ctx context.Context, s *backend.Session) (ids []string, err error) {
 	for _, handle := range c.RunIDs {
-		if handle == target.NewestRun { // another client may have started one since the user looked
-			ids = append(ids, handle)
-			continue
-		}
 		id, err := c.Resolve(ctx, s, handle)
 		if err != nil {
 			return nil, err

@@ -32,6 +32,17 @@ func TestDelete(t *testing.T) {
 	}
 }
 
+// TestDeleteTakesTheHandlesOfOtherVerbs: last, and the beginning of an id.
+func TestDeleteTakesTheHandlesOfOtherVerbs(t *testing.T) {
+	t.Parallel()
+	f := harnesstest.ServeGateway(t)
+	f.Add("r-aa", "default", harnesstest.ASpec()).Done()
+	newest := harnesstest.Call(t, nil, "", "last", "--server", f.Address).Out
+	if got := harnesstest.Call(t, nil, "", "delete", "last", "--server", f.Address); got.Code != 0 || newest == "" || got.Out != strings.TrimSpace(newest)+" deleted\n" {
+		t.Errorf("%q: %+v", newest, got)
+	}
+}
+
 func TestDeleteSeveralRuns(t *testing.T) {
 	t.Parallel()
 	f := harnesstest.ServeGateway(t)

@@ -87,7 +87,7 @@ func (c *Cmd) Run(ctx context.Context, a *console.Console) (int, error) {
 	var goal string
 	if len(c.Goal) > 0 || c.Continue == "" || len(c.Attach) == 0 {
 		var err error
-		if goal, err = a.Said(c.Goal, "GOAL"); err != nil {
+		if goal, err = c.goal(a); err != nil {
 			return exit.Error, err
 		}
 	}
@@ -150,7 +150,7 @@ func (c *Cmd) start(ctx context.Context, a *console.Console, spec *harnessv1.Run
 
 	started, err := c.startRun(ctx, a, f, request)
 	if err != nil {
-		return console.Before(file.Locate(err))
+		return console.Before(c.inFlags(spec, file.Locate(err)))
 	}
 	f.Run = started.GetRunId()
 	f.Model, f.Workspace, f.Goal = spec.GetAgent().GetModel(), spec.GetWorkspace(), spec.GetGoal().GetInline()

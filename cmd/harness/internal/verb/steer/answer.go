@@ -11,6 +11,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/console"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/target"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -63,6 +65,13 @@ func (c *AnswerCmd) Run(ctx context.Context, a *console.Console) (int, error) {
 		}
 		if call.GetKind() == runstate.KindQuestion && strings.TrimSpace(text) == "" {
 			return exit.Error, fmt.Errorf("the answer is empty: call %s is a question", call.GetCallId())
+		}
+		if call.GetKind() == runstate.KindQuestion && call.GetQuestion() == nil && c.File == "" {
+			_, options := render.Question(call)
+			if option := follow.Chosen(text, options); option != text { // a number, as in the prompt
+				text = option
+				a.Report("the answer is option %s: %s", strings.Join(words, " "), render.Short(text, 200))
+			}
 		}
 	}
 	return sendAnswer(ctx, a, &c.OneRun, f, call, resumes, &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_ToolAnswer{

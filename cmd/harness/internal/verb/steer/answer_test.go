@@ -23,6 +23,7 @@ func TestAnswer(t *testing.T) {
 	if err := os.WriteFile(file, []byte("{\"state\": \"sent\"}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	number := harnesstest.Write(t, filepath.Join(t.TempDir(), "number"), "1\n")
 	failed := harnesstest.ToolAnswer("c2", "no such order")
 	failed.IsError = true
 	for _, test := range []struct {
@@ -31,6 +32,12 @@ func TestAnswer(t *testing.T) {
 		want  *harnessv1.ToolAnswer
 	}{
 		{"", []string{"q", "dark", "green"}, harnesstest.ToolAnswer("c1", "dark green")},
+		// A number is an option, as in the prompt; other numbers are texts, and so is what a file has.
+		{"", []string{"q", "1"}, harnesstest.ToolAnswer("c1", "red")},
+		{"", []string{"q", "c1", "2"}, harnesstest.ToolAnswer("c1", "dark blue")},
+		{"2\n", []string{"q", "-"}, harnesstest.ToolAnswer("c1", "dark blue")},
+		{"", []string{"q", "3"}, harnesstest.ToolAnswer("c1", "3")},
+		{"", []string{"q", "--file", number}, harnesstest.ToolAnswer("c1", "1")},
 		{"", []string{"q", "c1", "red"}, harnesstest.ToolAnswer("c1", "red")},
 		{"", []string{"q", "--call", "c1", "c1", "red"}, harnesstest.ToolAnswer("c1", "c1 red")},
 		{"from\nstdin\n", []string{"q", "-"}, harnesstest.ToolAnswer("c1", "from\nstdin")},
