@@ -22,6 +22,8 @@ const (
 	// instructionNoteBytes is reserved for the line about the cut. A path in it is clipped
 	// to a third of that.
 	instructionNoteBytes = 384
+	// maxNotes bounds the lines about imports of a file.
+	maxNotes = 8
 )
 
 // FoundInstruction is an instruction file in the file system.
@@ -34,6 +36,8 @@ type FoundInstruction struct {
 	Size int64
 	// Digest is the SHA-256 of the whole file in lower-case hexadecimal.
 	Digest string
+	// Notes are lines about its imports that are not read.
+	Notes []string
 }
 
 // Instructions returns the files as the model reads them. Of files with the same content
@@ -52,6 +56,9 @@ func Instructions(found []FoundInstruction) []*harnessv1.InstructionFile {
 		}
 		seen[f.Digest] = true
 		text := instructionText(f, min(room, InstructionBytes-instructionNoteBytes))
+		for _, note := range f.Notes[:min(len(f.Notes), maxNotes)] {
+			text = AppendLine(text, note) + "\n"
+		}
 		room -= min(room, len(text))
 		files = append(files, &harnessv1.InstructionFile{Path: Readable(f.Path), Content: text, Digest: f.Digest})
 	}

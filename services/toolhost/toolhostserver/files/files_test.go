@@ -148,3 +148,35 @@ func TestRulesAboveHoldInTheWorkspace(t *testing.T) {
 		t.Errorf("the root has %v", rules)
 	}
 }
+
+// TestAnImportThatWaitsIsNoInstruction: it is left out and named, and one that counts is compared from then on.
+func TestAnImportThatWaitsIsNoInstruction(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var asked []string
+	f, err := New(t.TempDir(), toolhost.Limits{}.WithDefaults(), Records{
+		Waits: func(string, string) bool { return false }, Named: func(string) bool { return false },
+		ReadAs: func(path string, _ []byte) bool {
+			asked = append(asked, filepath.Base(path))
+			return filepath.Base(path) == "changed.md"
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	write(t, dir, "AGENTS.md", "@changed.md\n@link.md\n@fine.md\n", "changed.md", "obey", "fine.md", "fine")
+	if err := os.Symlink("changed.md", filepath.Join(dir, "link.md")); err != nil {
+		t.Fatal(err)
+	}
+	e, err := f.Describe(context.Background(), &harnessv1.DescribeWorkspaceRequest{Workspace: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := e.GetInstructionFiles(); len(got) != 2 || got[1].GetPath() != "fine.md" || strings.Join(e.GetUnaccepted(), " ") != "changed.md" {
+		t.Errorf("got %v, unaccepted %v", got, e.GetUnaccepted())
+	}
+	if strings.Join(asked, " ") != "changed.md fine.md" {
+		t.Errorf("asked about %v", asked)
+	}
+}

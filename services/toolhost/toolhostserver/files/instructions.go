@@ -6,6 +6,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/git"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
@@ -14,7 +15,7 @@ import (
 const maxUnaccepted = 32
 
 // Instructions returns the instruction files from the workspace up to the repository's
-// root, nearest first. It leaves out files that cannot be read, that are larger than
+// root, nearest first, and then the files of the repository that they import. It leaves out files that cannot be read, that are larger than
 // files may be, or that are links out of the root. unaccepted are those that wait for a person, by
 // the path relative to the workspace.
 func (f *Files) Instructions(ctx context.Context, r git.Repository) (files []*harnessv1.InstructionFile, unaccepted []string) {
@@ -24,6 +25,7 @@ func (f *Files) Instructions(ctx context.Context, r git.Repository) (files []*ha
 	}
 	defer root.Close()
 	var found []toolhost.FoundInstruction
+	imports := &importer{files: f, r: r, root: root, read: map[string]bool{}}
 	for at := r.Workspace; ; at = filepath.Dir(at) {
 		for _, name := range toolhost.InstructionNames {
 			i, ok := f.instruction(ctx, r, root, filepath.Join(at, name))
@@ -33,10 +35,12 @@ func (f *Files) Instructions(ctx context.Context, r git.Repository) (files []*ha
 				unaccepted = append(unaccepted, toolhost.Readable(i.Path))
 			default:
 				found = append(found, i)
+				imports.read[imports.resolved(disk.Relative(r.Root, filepath.Join(at, name)))] = true
 			}
 		}
 		if at == r.Root || at == filepath.Dir(at) {
-			return toolhost.Instructions(found), unaccepted
+			found = imports.all(ctx, found)
+			return toolhost.Instructions(found), append(unaccepted, imports.unaccepted...)
 		}
 	}
 }
