@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -85,11 +87,12 @@ func counted(entries []runlog.Entry) (n uint32) {
 	return n
 }
 
-// waitWords has the newest word about a step. It answers no question.
+// waitWords has the newest words about a step. It answers no question.
 type waitWords struct {
-	mu      sync.Mutex
-	last    *harnessv1.StepWord
-	reached uint64 // the delivery that waits has reported
+	mu       sync.Mutex
+	said     map[uint64]*harnessv1.StepWord // by delivery
+	delivery uint64                         // the newest
+	killed   []uint64
 }
 
 func (w *waitWords) Had(runlog.Run, uint64, uint64) bool                     { return false }
@@ -98,18 +101,33 @@ func (w *waitWords) LastWord(runlog.Run, uint64, uint64) *harnessv1.StepWord { r
 func (w *waitWords) Heard(_ runlog.Run, word *harnessv1.StepWord) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.last = word
+	w.said[word.GetDelivery()], w.delivery = word, max(w.delivery, word.GetDelivery())
 }
 
-// waits reports once for each delivery that its worker waits.
+// waits reports whether a delivery whose worker was not killed yet waits.
 func (w *waitWords) waits() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.last.GetWaits() || w.last.GetDelivery() <= w.reached {
-		return false
+	return w.said[w.delivery].GetWaits() && !slices.Contains(w.killed, w.delivery)
+}
+
+// kills notes that the worker of the newest delivery is killed.
+func (w *waitWords) kills() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.killed = append(w.killed, w.delivery)
+}
+
+// atWork is the number of killed workers whose last word was not that they wait.
+func (w *waitWords) atWork() (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, d := range w.killed {
+		if !w.said[d].GetWaits() {
+			n++
+		}
 	}
-	w.reached = w.last.GetDelivery()
-	return true
+	return n
 }
 
 // TestSystemStepThatKillsWorkersIsPutAside: after three workers have died of what a model answered,
@@ -150,16 +168,29 @@ func TestSystemWorkersThatDieDuringAWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener := &waitWords{}
+	listener := &waitWords{said: map[uint64]*harnessv1.StepWord{}}
 	stop, err := m.Log().Testify("turn", listener)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer stop()
 	kill := func(says string) {
-		waittest.Eventually(t, says, listener.waits)
-		all := claims(m.Entries(run))
-		w := m.Writer(all[len(all)-1])
+		var w *meshtest.Process
+		waittest.Eventually(t, says, func() bool {
+			if !listener.waits() {
+				return false
+			}
+			all := claims(m.Entries(run))
+			w = m.Writer(all[len(all)-1])
+			w.Signal(syscall.SIGSTOP)
+			m.Entries(run) // what it said before comes before this answer
+			if listener.waits() {
+				return true
+			}
+			w.Signal(syscall.SIGCONT) // a short wait, which was over
+			return false
+		})
+		listener.kills()
 		w.Kill()
 		name := "turn"
 		for _, other := range []string{"turn-2", "turn-3"} {
@@ -184,8 +215,8 @@ func TestSystemWorkersThatDieDuringAWait(t *testing.T) {
 	if result := entries[len(entries)-1].Record.GetStep().GetResult(); !result.GetAccepted() {
 		t.Errorf("the run ended as %v", result)
 	}
-	if n := counted(entries); n > 0 {
-		t.Errorf("%d deaths are counted", n)
+	if n, most := counted(entries), listener.atWork(); int(n) > most {
+		t.Errorf("%d deaths are counted, and %d workers were at work", n, most)
 	}
 	if out, err := os.ReadFile(filepath.Join(workspace, "out")); string(out) != "x\n" || err != nil {
 		t.Errorf("the command printed %q, %v", out, err)
