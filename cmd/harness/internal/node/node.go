@@ -72,7 +72,7 @@ type Node struct {
 	commands   *toolhostserver.Server // the tool host of this process; nil without one
 	handing    atomic.Bool            // Pause was followed by HandOver
 	gateway    harnessv1.GatewayServiceClient
-	addresses map[string]string
+	addresses  map[string]string
 
 	pending  []func()       // start to accept
 	unserved []net.Listener // until then, to be closed by hand
