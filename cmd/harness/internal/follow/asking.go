@@ -101,6 +101,9 @@ func (f *follower) next() {
 		return
 	}
 	f.Printer.Asking(true)
+	if f.Keys != nil {
+		f.Keys.Asking(true)
+	}
 	if call := a.calls[0]; call.GetQuestion() != nil {
 		a.form = f.Prompt.fill(call, f.asker(call))
 	} else if call.GetKind() == kindQuestion {

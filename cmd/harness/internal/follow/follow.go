@@ -62,6 +62,8 @@ type Config struct {
 	Since time.Time
 	// Prompt prompts a user for approvals and answers; nil without a terminal.
 	Prompt *Prompt
+	// Keys are those that a user types while no prompt is open; nil without them.
+	Keys Keys
 	// Signals interrupt the run; nil disables that.
 	Signals <-chan os.Signal
 	// Answered reports that the gateway has answered a call before.
@@ -87,6 +89,14 @@ type Config struct {
 	Grace time.Duration
 	// Patience is how long the gateway may be unavailable. Default 60 s.
 	Patience time.Duration
+}
+
+// Keys drops keys while no prompt is open.
+type Keys interface {
+	// Asking reports that a prompt is open, or no longer. Repeating it has no effect.
+	Asking(bool)
+	// Typed has a value when keys were dropped.
+	Typed() <-chan struct{}
 }
 
 // Outcome is the end of Follow.
@@ -181,6 +191,10 @@ func (f *follower) loop(ctx context.Context) error {
 	stream := f.watch(ctx)
 	defer func() { stream.stop() }()
 	updates := stream.updates
+	var typed <-chan struct{}
+	if f.Keys != nil {
+		typed = f.Keys.Typed()
+	}
 	for f.out.Result == nil {
 		var err error
 		select {
@@ -205,6 +219,9 @@ func (f *follower) loop(ctx context.Context) error {
 			f.below.lag = nil
 			f.rest(ctx, f.below.late)
 			f.below.late = nil
+		case <-typed:
+			typed = nil // said once
+			f.Printer.Remark("keys typed while the run works are dropped; from another terminal, harness send " + f.Run + " TEXT tells it something")
 		case line, ok := <-f.asking.lines:
 			err = f.answer(ctx, line, ok)
 		case s := <-f.Signals:
@@ -224,6 +241,9 @@ func (f *follower) loop(ctx context.Context) error {
 		}
 		if !f.asking.open() {
 			f.Printer.Asking(false)
+			if f.Keys != nil {
+				f.Keys.Asking(false)
+			}
 		}
 		if f.Unread && f.Printer.Err() != nil {
 			return ErrUnread

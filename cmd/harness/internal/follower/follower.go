@@ -86,7 +86,12 @@ func (f *Follower) Follow(ctx context.Context, a *console.Console) (int, error) 
 			return f.rejoin(ctx, a, resume)
 		}
 	}
+	keys := a.Keys()
 	cfg.Prompt = NewPrompt(ctx, a)
+	if keys != nil {
+		defer keys.Stop()
+		cfg.Keys, cfg.Prompt = keys, promptOf(ctx, a, keys)
+	}
 	followed := ctx
 	if f.OnlyWatch {
 		var stop func()

@@ -116,6 +116,7 @@ func (c *Cmd) Run(ctx context.Context, a *console.Console) (int, error) {
 		if err := person.BeforeRun(spec.GetWorkspace()); err != nil {
 			return console.Before(err)
 		}
+		warnWide(a, spec.GetWorkspace())
 		runspec.WarnChecks(a, spec.GetContract(), spec.GetWorkspace())
 	}
 	person.Register()
@@ -148,6 +149,7 @@ func (c *Cmd) start(ctx context.Context, a *console.Console, spec *harnessv1.Run
 	}
 	defer func() { target.Disconnect(ctx, a, f.Session) }()
 
+	c.warnShared(ctx, a, session, spec.GetWorkspace())
 	started, err := c.startRun(ctx, a, f, request)
 	if err != nil {
 		return console.Before(c.inFlags(spec, file.Locate(err)))
