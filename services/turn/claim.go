@@ -22,16 +22,9 @@ func (p *Progress) inspects(s *State) (instructions, changes bool) {
 		return false, false
 	}
 	changes = snapshot.GetConfig().GetGuidance().GetJit() && s.Definition.Rules.NeedsFilesChanged()
-	instructions = changes || len(snapshot.GetBackgroundCommands()) > 0 || showsInstructions(snapshot) &&
+	instructions = changes || len(snapshot.GetBackgroundCommands()) > 0 || runstate.ShowsInstructions(snapshot) &&
 		(len(snapshot.GetInstructionFiles()) > 0 || snapshot.GetActivity().GetWrites() > 0 || p.Number%reinspect == 0)
 	return instructions, changes
-}
-
-// showsInstructions reports whether the model gets the instruction files of the workspace, as
-// all runs did that have begun without the setting.
-func showsInstructions(s runstate.DefinitionFields) bool {
-	prompt := s.GetConfig().GetPrompt()
-	return prompt == nil || prompt.InstructionFiles == nil || prompt.GetInstructionFiles()
 }
 
 // reinspect is after how many turns the workspace is searched for instruction files
@@ -202,7 +195,7 @@ func (g *guide) failedControls() {
 // instructions adds the instruction files that have changed since the model has
 // seen them.
 func (g *guide) instructions() {
-	if g.p.execution.workspace == nil || !showsInstructions(g.s.Snapshot) {
+	if g.p.execution.workspace == nil || !runstate.ShowsInstructions(g.s.Snapshot) {
 		return
 	}
 	had := map[string]string{}

@@ -116,9 +116,29 @@ func (s *Server) toolJob(req *harnessv1.ExecuteToolRequest) (*calls.Job, error) 
 			return calls.Effect{Response: &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN}}
 		}
 		r.Text = toolhost.Cut(r.Text, s.config.Limits.ResultBytes, "Ask for less at a time.")
+		if note := s.nestedText(ctx, req, j); note != "" {
+			r.Text = toolhost.AppendLine(r.Text, note)
+		}
 		return calls.Effect{Response: executed(r, time.Since(begin)), Interrupted: r.Interrupted, Changed: r.Changed}
 	}
 	return j, nil
+}
+
+// nestedText returns the instruction files below the workspace that follow the result of a call; empty for none.
+func (s *Server) nestedText(ctx context.Context, req *harnessv1.ExecuteToolRequest, j *calls.Job) string {
+	if !req.GetInstructions() || ctx.Err() != nil || webtool.Is(req.GetTool()) {
+		return ""
+	}
+	paths := toolhost.NamedPaths(req.GetArguments())
+	if len(paths) == 0 {
+		return ""
+	}
+	w, err := s.files.Open(req.GetWorkspace())
+	if err != nil {
+		return ""
+	}
+	defer w.Close()
+	return toolhost.NestedText(s.files.Below(ctx, &s.nested, w, j.Run, j.Key, paths))
 }
 
 // watchFolders guards the workspace of a call, and the other folders in which its sandbox lets it write.

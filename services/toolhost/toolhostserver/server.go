@@ -209,6 +209,7 @@ type Server struct {
 	guard    *guard.Guard
 	places   *places.Places
 	files    *files.Files
+	nested   files.Nested
 
 	git         *git.Git
 	backgrounds *background.Commands

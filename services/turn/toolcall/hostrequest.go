@@ -7,6 +7,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
@@ -49,6 +50,7 @@ func (r Run) HostRequest(c Call, in Inline, ledger string, person bool) *harness
 		Roots:         r.Snapshot.GetFolder().GetRoots(),
 		UserSkills:    person,
 		Web:           r.webCall(c.Tool, person),
+		Instructions:  runstate.ShowsInstructions(r.Snapshot),
 	}
 	if request.Mcp != nil {
 		request.Mcp.Question = in.Question

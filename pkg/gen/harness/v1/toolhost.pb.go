@@ -795,7 +795,10 @@ type ExecuteToolRequest struct {
 	// A person has approved this call. Unset, also by callers that do not know the field: a rule, a grant
 	// or the run's settings have allowed it. What it then writes into a guarded file is named in the
 	// result and waits for a person, as after a command, and what git runs programs by is refused.
-	Approved      bool `protobuf:"varint,18,opt,name=approved,proto3" json:"approved,omitempty"`
+	Approved bool `protobuf:"varint,18,opt,name=approved,proto3" json:"approved,omitempty"`
+	// The model gets instruction files: those in a folder below the workspace, up to that of a path which the call
+	// names, follow the result of the first call that names one there.
+	Instructions  bool `protobuf:"varint,19,opt,name=instructions,proto3" json:"instructions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -952,6 +955,13 @@ func (x *ExecuteToolRequest) GetRoots() []string {
 func (x *ExecuteToolRequest) GetApproved() bool {
 	if x != nil {
 		return x.Approved
+	}
+	return false
+}
+
+func (x *ExecuteToolRequest) GetInstructions() bool {
+	if x != nil {
+		return x.Instructions
 	}
 	return false
 }
@@ -2775,7 +2785,7 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\rwithout_links\x18\x06 \x01(\bR\fwithoutLinks\"\x8c\x01\n" +
 	"\x19DescribeWorkspaceResponse\x129\n" +
 	"\venvironment\x18\x01 \x01(\v2\x17.harness.v1.EnvironmentR\venvironment\x124\n" +
-	"\aproblem\x18\x02 \x01(\v2\x1a.harness.v1.SandboxProblemR\aproblem\"\xf5\x04\n" +
+	"\aproblem\x18\x02 \x01(\v2\x1a.harness.v1.SandboxProblemR\aproblem\"\x99\x05\n" +
 	"\x12ExecuteToolRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
@@ -2796,7 +2806,8 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\vuser_skills\x18\x10 \x01(\bR\n" +
 	"userSkills\x12\x14\n" +
 	"\x05roots\x18\x11 \x03(\tR\x05roots\x12\x1a\n" +
-	"\bapproved\x18\x12 \x01(\bR\bapproved\"\xbd\x02\n" +
+	"\bapproved\x18\x12 \x01(\bR\bapproved\x12\"\n" +
+	"\finstructions\x18\x13 \x01(\bR\finstructions\"\xbd\x02\n" +
 	"\x16DescribeServersRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12%\n" +

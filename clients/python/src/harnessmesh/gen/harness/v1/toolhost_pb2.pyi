@@ -430,6 +430,7 @@ class ExecuteToolRequest(_message.Message):
     USER_SKILLS_FIELD_NUMBER: _builtins.int
     ROOTS_FIELD_NUMBER: _builtins.int
     APPROVED_FIELD_NUMBER: _builtins.int
+    INSTRUCTIONS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """The run's namespace."""
     run_id: _builtins.str
@@ -461,6 +462,10 @@ class ExecuteToolRequest(_message.Message):
     """A person has approved this call. Unset, also by callers that do not know the field: a rule, a grant
     or the run's settings have allowed it. What it then writes into a guarded file is named in the
     result and waits for a person, as after a command, and what git runs programs by is refused.
+    """
+    instructions: _builtins.bool
+    """The model gets instruction files: those in a folder below the workspace, up to that of a path which the call
+    names, follow the result of the first call that names one there.
     """
     @_builtins.property
     def timeout(self) -> _duration_pb2.Duration:
@@ -513,10 +518,11 @@ class ExecuteToolRequest(_message.Message):
         user_skills: _builtins.bool = ...,
         roots: _abc.Iterable[_builtins.str] | None = ...,
         approved: _builtins.bool = ...,
+        instructions: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["confinement", b"confinement", "mcp", b"mcp", "timeout", b"timeout", "web", b"web"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approved", b"approved", "arguments", b"arguments", "call_id", b"call_id", "confinement", b"confinement", "first_sequence", b"first_sequence", "guarded", b"guarded", "ledger_id", b"ledger_id", "mcp", b"mcp", "namespace", b"namespace", "roots", b"roots", "run_id", b"run_id", "shown", b"shown", "skill_folders", b"skill_folders", "timeout", b"timeout", "tool", b"tool", "user_skills", b"user_skills", "web", b"web", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approved", b"approved", "arguments", b"arguments", "call_id", b"call_id", "confinement", b"confinement", "first_sequence", b"first_sequence", "guarded", b"guarded", "instructions", b"instructions", "ledger_id", b"ledger_id", "mcp", b"mcp", "namespace", b"namespace", "roots", b"roots", "run_id", b"run_id", "shown", b"shown", "skill_folders", b"skill_folders", "timeout", b"timeout", "tool", b"tool", "user_skills", b"user_skills", "web", b"web", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
