@@ -10,7 +10,7 @@ import (
 // wakeTime bounds how long an input counts as a run at work that has not followed it.
 const wakeTime = time.Minute
 
-// Admissions are what a gateway has admitted and the index does not show yet: starts until they are
+// Admissions are the admitted requests that the index does not show yet: starts until they are
 // stored, and inputs that wake a run until it has a newer step. So requests at the same moment do not
 // exceed a quota together. It is not safe for concurrent use.
 type Admissions struct {

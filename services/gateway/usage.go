@@ -86,8 +86,8 @@ func (x *Index) Usage(name string) Usage {
 	return Usage{}
 }
 
-// Starter returns the name of the holder of a token who has started a run; empty: a local person, or the
-// run is not known.
+// Starter returns the name of the token that has started a run; empty: a local person has, or the run is
+// unknown.
 func (x *Index) Starter(run runlog.Run) string {
 	_, name := x.starter(run)
 	return name

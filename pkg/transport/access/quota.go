@@ -88,7 +88,7 @@ func (h *holders) start(c Caller) error {
 	switch {
 	case holder.starts == nil:
 		holder.starts = rate.NewLimiter(each, quotas.Starts)
-	case holder.starts.Burst() != quotas.Starts: // another line of the name; what was used stays used
+	case holder.starts.Burst() != quotas.Starts: // another line of the name; used starts stay used
 		holder.starts.SetLimit(each)
 		holder.starts.SetBurst(quotas.Starts)
 	}
@@ -124,7 +124,7 @@ func (h *holders) watch(c Caller, ends bool) (leave func(), err error) {
 	}, nil
 }
 
-// Exceeded returns the refusal of what exceeds a quota, a *fault.Error. what has the numbers and what to do.
+// Exceeded returns the refusal of a request beyond a quota, a *fault.Error. The text names the numbers and the remedy.
 func Exceeded(quota string, most int, what string, more ...string) error {
 	return fault.New(codes.ResourceExhausted, harnessv1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED,
 		what+"; "+quota+"= in its line of the tokens file sets that", append([]string{"quota", quota, "limit", strconv.Itoa(most)}, more...)...)

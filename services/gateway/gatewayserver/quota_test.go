@@ -129,8 +129,8 @@ func TestInputsThatWakeRunsCountAsRunsAtWork(t *testing.T) {
 	full("r3")
 	b.must(b.send(ctx, "r1", "even more"))                                // it is at work already
 	b.must(b.send(b.asToken("b", "9,100"), "r1", "from another"))         // whose quota is greater
-	b.exceeds(b.send(b.asToken("b", "1,100"), "r3", "more"), "runs", "1") // the runs count for who has started them
-	b.must(b.send(b.ctx, "r2", "from a person"))                          // who has no quota
+	b.exceeds(b.send(b.asToken("b", "1,100"), "r3", "more"), "runs", "1") // the runs count for the token that has started them
+	b.must(b.send(b.ctx, "r2", "from a person"))                          // without a quota
 	hands["r1"].resume().end(harnessv1.RunStatus_RUN_STATUS_DONE)         // it has followed
 	b.eventually("the list has the end of r1", func() bool { return b.send(ctx, "r3", "more") == nil })
 	full("r1")

@@ -33,7 +33,7 @@ const (
 type runs struct {
 	mu    sync.RWMutex
 	index gateway.Index
-	// admissions are what index does not show yet.
+	// admissions are the requests that index does not show yet.
 	admissions gateway.Admissions
 	complete   bool
 	// broken is why the runs are not being followed.
