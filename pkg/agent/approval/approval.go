@@ -186,7 +186,7 @@ func changes(before, after map[string]json.RawMessage) string {
 }
 
 const (
-	// changedCall begins the result of a call that the user changed, itsResult ends what is said of that.
+	// changedCall begins the result of a call that the user changed, itsResult ends the changes.
 	changedCall = "The user changed this call before it ran. It ran with:\n"
 	itsResult   = "Its result:\n"
 )

@@ -44,7 +44,7 @@ func (a *Console) Keys() *Keys {
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGQUIT, syscall.SIGTSTP)
-	k.look()
+	k.drop()
 	k.done.Go(func() {
 		defer signal.Stop(signals)
 		ticker := time.NewTicker(keysTick)
@@ -52,7 +52,7 @@ func (a *Console) Keys() *Keys {
 		for {
 			select {
 			case <-ticker.C:
-				k.look()
+				k.drop()
 			case s := <-signals:
 				k.leave(signals, s)
 			case <-k.stop:
@@ -73,7 +73,7 @@ func piped(out any) bool {
 	return err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) != 0
 }
 
-// leave gives the terminal back for a signal that ends or suspends the process, and lets it.
+// leave restores the terminal for a signal that ends or suspends the process, and lets it.
 func (k *Keys) leave(signals chan os.Signal, s os.Signal) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -90,8 +90,8 @@ func (k *Keys) foreground() bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// look drops the keys that were typed, unless a prompt is open.
-func (k *Keys) look() {
+// drop drops the keys that were typed, unless a prompt is open.
+func (k *Keys) drop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.asking || !k.foreground() {
@@ -124,14 +124,14 @@ func (k *Keys) look() {
 	}
 }
 
-// ready reports whether a read returns at once.
+// ready reports whether a read returns immediately.
 func (k *Keys) ready() bool {
 	fds := []unix.PollFd{{Fd: int32(k.fd), Events: unix.POLLIN}} //nolint:gosec // a descriptor
 	n, err := unix.Poll(fds, 0)
 	return err == nil && n > 0 && fds[0].Revents&unix.POLLIN != 0
 }
 
-// restore sets the modes of the terminal as they were.
+// restore sets the former modes of the terminal.
 func (k *Keys) restore() {
 	if k.before == nil || !k.foreground() {
 		return
@@ -146,7 +146,7 @@ func (k *Keys) Asking(asking bool) {
 		return
 	}
 	if asking {
-		k.look()
+		k.drop()
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -166,7 +166,7 @@ func (k *Keys) Typed() <-chan struct{} {
 	return k.typed
 }
 
-// Read reads what is typed at a prompt. It waits while none is open.
+// Read reads the keys typed at a prompt. It waits while none is open.
 func (k *Keys) Read(p []byte) (int, error) {
 	ticker := time.NewTicker(keysTick / 4)
 	defer ticker.Stop()
@@ -197,12 +197,12 @@ func (k *Keys) line(p []byte) (n int, read bool, err error) {
 	return n, true, err
 }
 
-// Stop drops what was typed and gives the terminal back.
+// Stop drops the keys that wait and restores the terminal.
 func (k *Keys) Stop() {
 	if k == nil {
 		return
 	}
-	k.look()
+	k.drop()
 	close(k.stop)
 	k.done.Wait()
 	k.mu.Lock()

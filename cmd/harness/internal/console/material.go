@@ -39,7 +39,7 @@ func (a *Console) Material() (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("standard input: %w", err)
 	case silent:
-		a.Report("nothing came on standard input within %s: the run starts without it (< /dev/null says that there is nothing)", patience)
+		a.Report("nothing came on standard input within %s: the run starts without it (< /dev/null ends the wait)", patience)
 		return "", nil
 	case len(text) > maxMaterial:
 		return "", fmt.Errorf("standard input: larger than %d KiB: write it to a file in the workspace, and name the file in the goal", maxMaterial>>10)

@@ -20,9 +20,9 @@ const (
 	runCommand = "run_command"
 )
 
-// failure returns the error of a call for people: what goes on its line, and the lines below it.
+// failure returns the error of a call for people: the text on its line, and the lines below it.
 // Of a command it is how it ended and the last lines that it printed, because they have the
-// error; of another tool it is the first line. What the user changed in the call is left out.
+// error; of another tool it is the first line. The note about changes of the user is left out.
 func failure(tool, text string) (head string, last []string) {
 	text = approval.Result(text)
 	if tool != runCommand {

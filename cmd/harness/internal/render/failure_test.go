@@ -130,7 +130,7 @@ func TestPeopleAreShownWords(t *testing.T) {
 	}
 }
 
-func TestTheSwitchOfAWireIsToldOnceOnAMachine(t *testing.T) {
+func TestTheSwitchOfAWireIsShownOnceOnAMachine(t *testing.T) {
 	retried := func(model, adjustment string) *harnessv1.Event {
 		return &harnessv1.Event{Event: &harnessv1.Event_ModelRetry{ModelRetry: &harnessv1.ModelRetry{Model: model, Error: "400", Adjustment: adjustment}}}
 	}
@@ -143,7 +143,7 @@ func TestTheSwitchOfAWireIsToldOnceOnAMachine(t *testing.T) {
 	}
 	for _, event := range []*harnessv1.Event{retried("p:b", "wire_chat"), retried("p:a", "no_member"), retried("p:a", "no_member")} {
 		if told(style, event) == "" {
-			t.Errorf("%v is not told", event)
+			t.Errorf("%v is not shown", event)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func ends(t *testing.T) (f *harnesstest.Gateway, end chan struct{}) {
 	return f, end
 }
 
-// TestKeysAreNotLeftToTheShell types whole and open lines while a run works: the shell gets what is typed after it.
+// TestKeysAreNotLeftToTheShell types whole and open lines while a run works: the shell gets the keys after it.
 func TestKeysAreNotLeftToTheShell(t *testing.T) {
 	t.Parallel()
 	f, end := ends(t)
@@ -59,8 +59,8 @@ func TestKeysAreNotLeftToTheShell(t *testing.T) {
 	}
 }
 
-// TestTheTerminalIsGivenBack at signals that end the program, as far as a program can.
-func TestTheTerminalIsGivenBack(t *testing.T) {
+// TestTheTerminalIsRestored at signals that end the program, as far as a program can.
+func TestTheTerminalIsRestored(t *testing.T) {
 	t.Parallel()
 	for name, how := range map[string]string{"a quit": "\x1c", "an interrupt": "\x03", "a kill": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestKeysOfOthersAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestKeysBeforeAPromptAreNoAnswer: a prompt gets what is typed after it.
+// TestKeysBeforeAPromptAreNoAnswer: a prompt gets the keys after it.
 func TestKeysBeforeAPromptAreNoAnswer(t *testing.T) {
 	t.Parallel()
 	f := harnesstest.ServeGateway(t)
