@@ -16,7 +16,7 @@ var importToken = pattern("(?:^|[ \\t(])@((?:\\\\ |[^ \\t`])+)")
 
 // Import is a file that an instruction file imports.
 type Import struct {
-	// Target is what the file says, without the sign.
+	// Target is the text of the import, without the sign.
 	Target string
 	// Path is its path relative to the root of the repository; empty if it is outside of that.
 	Path string

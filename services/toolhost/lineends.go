@@ -69,7 +69,7 @@ func findText(content, old string) []place {
 }
 
 // replacementAt returns the text to put in a place of content: replacement with the line ends of the place, unless
-// the place is old with its line ends and replacement has other line ends alone, which is what the call is for.
+// the place is old with its line ends and replacement has other line ends alone, the purpose of the call.
 func replacementAt(content string, at place, old, replacement string) string {
 	taken := content[at.from:at.to]
 	ends := endsOf(content)

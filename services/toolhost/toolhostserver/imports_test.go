@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestImportsOfInstructionFiles: files of the repository are read once, in order and so deep; nothing else is, and what was meant is named.
+// TestImportsOfInstructionFiles: files of the repository are read once, in order and up to five deep. Other paths are named.
 func TestImportsOfInstructionFiles(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, Config{})

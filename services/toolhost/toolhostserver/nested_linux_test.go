@@ -72,7 +72,7 @@ func TestInstructionsBelowTheWorkspaceFollowTheFirstCall(t *testing.T) {
 	}
 }
 
-// TestInstructionsBelowThatARunChangedAreLeftOut: the run is told so, once.
+// TestInstructionsBelowThatARunChangedAreLeftOut: the result names them.
 func TestInstructionsBelowThatARunChangedAreLeftOut(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs a command")

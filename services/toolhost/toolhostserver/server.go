@@ -209,7 +209,7 @@ type Server struct {
 	guard    *guard.Guard
 	places   *places.Places
 	files    *files.Files
-	nested   files.Nested
+	nested   files.ShownInstructions
 
 	git         *git.Git
 	backgrounds *background.Commands

@@ -13,9 +13,10 @@ func withoutComments(data []byte) []byte {
 		c := out[i]
 		switch {
 		case quote != 0:
-			if c == '\\' {
+			switch c {
+			case '\\':
 				i++
-			} else if c == quote {
+			case quote:
 				quote = 0
 			}
 			continue

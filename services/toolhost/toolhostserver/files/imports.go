@@ -49,7 +49,7 @@ func (im *importer) add(ctx context.Context, name string, f toolhost.FoundInstru
 	}
 	var more []toolhost.FoundInstruction
 	for _, i := range toolhost.Imports(filepath.ToSlash(name), f.Head) {
-		why := ""
+		var why string
 		switch resolved := im.resolved(i.Path); {
 		case i.Path == "":
 			why = "it is outside of the repository"

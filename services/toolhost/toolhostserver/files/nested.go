@@ -19,8 +19,8 @@ const (
 	maxNestedDepth = 32
 )
 
-// Nested remembers which instruction files below a workspace runs were shown. What it forgets, as at the end of the process, is shown again.
-type Nested struct {
+// ShownInstructions remembers which instruction files below a workspace runs were shown. What it forgets, as at the end of the process, is shown again.
+type ShownInstructions struct {
 	mu   sync.Mutex
 	runs map[string]map[string]string // run, path and digest: the call whose result has it
 	used []string                     // the runs, the newest last
@@ -28,7 +28,7 @@ type Nested struct {
 
 // Below returns the instruction files that lie between a workspace and paths in it, outer ones first, that the run was not shown yet, with what they
 // import. A call that is made again gets the same.
-func (f *Files) Below(ctx context.Context, n *Nested, w *workspace.Workspace, run, call string, paths []string) []*toolhost.NestedInstruction {
+func (f *Files) Below(ctx context.Context, n *ShownInstructions, w *workspace.Workspace, run, call string, paths []string) []*toolhost.NestedInstruction {
 	var folders []string
 	for _, path := range paths {
 		rel, err := w.Resolve(path)
@@ -78,7 +78,7 @@ func (f *Files) Below(ctx context.Context, n *Nested, w *workspace.Workspace, ru
 }
 
 // add appends a file that the run was not shown, or was shown by this call, and remembers it.
-func (n *Nested) add(found []*toolhost.NestedInstruction, run, call string, i *toolhost.NestedInstruction) []*toolhost.NestedInstruction {
+func (n *ShownInstructions) add(found []*toolhost.NestedInstruction, run, call string, i *toolhost.NestedInstruction) []*toolhost.NestedInstruction {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	shown := n.runs[run]
