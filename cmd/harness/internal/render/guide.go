@@ -51,7 +51,7 @@ func (t *Text) guideLines(e *harnessv1.Event) []string {
 			t.heading(e.GetTurnNumber(), e.GetMaxTurns())
 		}
 		text := sentences(g.GetText(), shownGuidance)
-		if g.GetKind() == guardedKind || g.GetKind() == skillsKind { // it ends with what the person needs
+		if g.GetKind() == guardedKind || g.GetKind() == skillsKind { // it ends with the command or the file that the person needs
 			text = shorten(g.GetText(), content.MaxPreview)
 		}
 		return []string{s.dim("guidance (" + guidanceWords(g) + "): " + text)}

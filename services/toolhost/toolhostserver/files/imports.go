@@ -40,8 +40,8 @@ func (im *importer) all(ctx context.Context, found []toolhost.FoundInstruction) 
 	return append(found, more...)
 }
 
-// add returns an instruction file, relative to the root, and the files that it imports, each once, in the order in which it names them. What is
-// not read is named in its notes.
+// add returns an instruction file, relative to the root, and the files that it imports, each once, in the order in which it names them. Its notes
+// name the others.
 func (im *importer) add(ctx context.Context, name string, f toolhost.FoundInstruction, depth int) []toolhost.FoundInstruction {
 	im.read[im.resolved(name)] = true
 	if !strings.Contains(f.Head, "@") {
