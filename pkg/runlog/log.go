@@ -235,6 +235,9 @@ type RunFollower interface {
 	// Lost returns a channel that is closed when this process next finds that the bus has
 	// lost its newest records.
 	Lost() <-chan struct{}
+	// Turned returns a channel that is closed when this process next finds that a clock of the bus
+	// has gone back.
+	Turned() <-chan struct{}
 }
 
 // DeltaPublisher sends the model's text while the model writes it.
@@ -315,6 +318,13 @@ type Consumers interface {
 	//
 	// Errors: ErrUnavailable.
 	Rewind(ctx context.Context) error
+
+	// Expire has every step, job and wake delivered again that follows one without an acknowledgement. It is
+	// for a bus whose clock has gone back, and which would keep the deliveries of dead workers until it has
+	// reached their time again. Workers that have a step continue, as after Redeliver.
+	//
+	// Errors: ErrUnavailable.
+	Expire(ctx context.Context) error
 }
 
 // Eraser deletes runs.

@@ -110,6 +110,7 @@ func (l *Log) consumersPast(ctx context.Context, p int, h *history, epoch uint64
 	if err != nil {
 		return nil, err
 	}
+	l.compareLast(p, info)
 	left := info.State.LastSeq
 	if epoch != h.rewound.Load() {
 		left = min(left, h.kept.Load())

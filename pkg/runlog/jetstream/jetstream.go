@@ -84,6 +84,7 @@ type Log struct {
 	seal       Sealer // nil without one
 
 	mu          sync.Mutex
+	clocks      clocks
 	loss        chan struct{} // closed with the next loss; nil before the first call of Lost
 	onReconnect map[int]func()
 	nextHook    int

@@ -124,14 +124,16 @@ func (p *pull) run(ctx context.Context) error {
 const renewEvery = 5 * time.Second
 
 // renew adopts a changed AckWait: with heartbeats that are too rare this worker would
-// lose every long step.
+// lose every long step. It also compares the clock of the server.
 func (p *pull) renew(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, p.lapse)
 	defer cancel()
+	asked := time.Now()
 	info, err := p.log.js.Consumer(ctx, p.stream, p.durable)
 	if err != nil {
 		return // retried after the next interval
 	}
+	p.log.compareClock(info.CachedInfo(), asked)
 	wait := info.CachedInfo().Config.AckWait
 	p.lapse = runlog.Lapse(wait)
 	if p.stream == runsStream(0) {

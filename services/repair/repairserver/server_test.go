@@ -40,6 +40,12 @@ type bed struct {
 
 func newBed(t *testing.T, cfg repairserver.Config) *bed {
 	t.Helper()
+	return newBedOn(t, cfg, func(log repairserver.Log) repairserver.Log { return log })
+}
+
+// newBedOn is newBed with a log that is in front of that of the bus.
+func newBedOn(t *testing.T, cfg repairserver.Config, front func(repairserver.Log) repairserver.Log) *bed {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	dir, err := os.MkdirTemp("", "repairserver")
 	b := &bed{T: t, ctx: ctx}
@@ -48,7 +54,7 @@ func newBed(t *testing.T, cfg repairserver.Config) *bed {
 	b.must(err)
 	log, err := server.Open(ctx, jetstream.Config{}, jetstream.Layout{})
 	b.must(err)
-	b.log, cfg.Log = log, log
+	b.log, cfg.Log = log, front(log)
 	cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	ended := make(chan error, 1)
 	work, stop := context.WithCancel(ctx)
@@ -225,6 +231,48 @@ func TestSweepsHurry(t *testing.T) {
 		t.Errorf("%v is handed over again", again.Entry().Run)
 	}
 	b.append(run, to(runlog.End))
+	b.must(again.Ack())
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// turnedLog is the log of a bus whose clock goes back.
+type turnedLog struct {
+	repairserver.Log
+	turned chan struct{}
+}
+
+func (l turnedLog) Turned() <-chan struct{} { return l.turned }
+
+// TestAStepOfADeadWorkerAfterTheClockHasGoneBack is delivered again, without a sweep. Its delivery lies ahead
+// of the clock of the bus, as one that was made before the clock went back.
+func TestAStepOfADeadWorkerAfterTheClockHasGoneBack(t *testing.T) {
+	turned := make(chan struct{}, 1)
+	b := newBedOn(t, repairserver.Config{Sweep: time.Hour, Hurry: time.Hour}, func(log repairserver.Log) repairserver.Log { return turnedLog{log, turned} })
+	deliveries := make(chan runlog.Delivery, 3)
+	ctx, cancel := context.WithCancel(b.ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- b.log.Consume(ctx, "turn", 2, func(_ context.Context, d runlog.Delivery) { deliveries <- d })
+	}()
+	_, before := b.begun("other", "turn")
+	other := <-deliveries
+	run, _ := b.begun("dead", "turn")
+	first := <-deliveries
+	b.must(first.Nak(time.Hour))
+	b.must(other.Ack())
+	b.eventually("the delay and the acknowledgement that follows it have arrived", func() bool {
+		floor, err := b.log.AckFloor(b.ctx, before.Run, "turn")
+		return err == nil && floor >= before.Sequence
+	})
+	turned <- struct{}{}
+	again := <-deliveries
+	if again.Entry().Run != run {
+		t.Errorf("%v is delivered again", again.Entry().Run)
+	}
 	b.must(again.Ack())
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {

@@ -24,7 +24,7 @@ const (
 // sweep lists the runs again and again and recovers those that do not move, until
 // ctx ends.
 func (s *Server) sweep(ctx context.Context, cfg executor.Config) {
-	before, lost := repair.Listing{}, s.log.Lost()
+	before, lost, turned := repair.Listing{}, s.log.Lost(), s.log.Turned()
 	hurries, pause := hurried, min(s.hurry, s.sweepInterval)
 	for {
 		timer := time.NewTimer(pause)
@@ -37,6 +37,11 @@ func (s *Server) sweep(ctx context.Context, cfg executor.Config) {
 			before, lost = repair.Listing{}, s.log.Lost() // first: another loss may come meanwhile
 			s.rewind(ctx)
 			hurries, pause = hurried, min(s.hurry, s.sweepInterval)
+			continue
+		case <-turned:
+			timer.Stop()
+			turned = s.log.Turned() // first: another clock may go back meanwhile
+			s.expire(ctx)
 			continue
 		case <-timer.C:
 		}
@@ -64,6 +69,27 @@ func (s *Server) rewind(ctx context.Context) {
 		s.logger.Warn("consumers may be past what the bus has", "error", err)
 	}
 }
+
+// expire has the steps of dead workers delivered again after a clock of the bus went back. If it fails, it
+// tries again after expirePause until the bus answers.
+func (s *Server) expire(ctx context.Context) {
+	for {
+		err := s.log.Expire(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		s.logger.Warn("steps of dead workers may wait until the clock of the bus has caught up", "error", err)
+		timer := time.NewTimer(expirePause)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// expirePause is the wait before another try to have messages delivered again.
+const expirePause = time.Second
 
 // list reads the newest steps of all runs.
 func (s *Server) list(ctx context.Context) (repair.Listing, error) {

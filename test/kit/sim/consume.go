@@ -65,6 +65,9 @@ func (h *handle) Redeliver(_ context.Context, run runlog.Run, executor string, f
 // Rewind does nothing: the simulated bus loses nothing.
 func (h *handle) Rewind(context.Context) error { return nil }
 
+// Expire does nothing: the clock of the simulated bus does not go back.
+func (h *handle) Expire(context.Context) error { return nil }
+
 // AckFloor returns the ack floor of a consumer.
 func (h *handle) AckFloor(ctx context.Context, run runlog.Run, executor string) (sequence uint64, err error) {
 	c := h.p.world.consumer(executor)

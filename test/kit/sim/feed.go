@@ -79,6 +79,9 @@ func (h *handle) Subscribe(ctx context.Context, run runlog.Run, handle func(*run
 // Lost implements runlog.RunFollower: the simulated bus keeps what it has acknowledged.
 func (h *handle) Lost() <-chan struct{} { return nil }
 
+// Turned implements runlog.RunFollower: all clocks of the simulation are one.
+func (h *handle) Turned() <-chan struct{} { return nil }
+
 // Runs follows the steps that define the state of runs.
 func (h *handle) Runs(ctx context.Context, caughtUp func(), handle func(runlog.Entry)) error {
 	p, w := h.p, h.p.world
