@@ -28,7 +28,7 @@ func since(now, before uint64) uint64 {
 // TotalTokens returns the tokens that were sent and received. It saturates.
 func TotalTokens(u *harnessv1.Usage) uint64 { return add(u.GetInputTokens(), u.GetOutputTokens()) }
 
-// SumUsage adds a usage to a sum. Each figure saturates at 2^63 - 1.
+// SumUsage adds a usage to a sum. Each figure saturates at 2^63 - 1. A sum is estimated if a part of it is.
 func SumUsage(sum, u *harnessv1.Usage) {
 	sum.InputTokens = add(sum.GetInputTokens(), u.GetInputTokens())
 	sum.OutputTokens = add(sum.GetOutputTokens(), u.GetOutputTokens())
@@ -36,4 +36,7 @@ func SumUsage(sum, u *harnessv1.Usage) {
 	sum.CostMicroUsd = add(sum.GetCostMicroUsd(), u.GetCostMicroUsd())
 	sum.ReasoningTokens = add(sum.GetReasoningTokens(), u.GetReasoningTokens())
 	sum.CacheWriteTokens = add(sum.GetCacheWriteTokens(), u.GetCacheWriteTokens())
+	if u.GetEstimated() {
+		sum.Estimated = true
+	}
 }

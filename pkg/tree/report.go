@@ -136,5 +136,6 @@ func usedSince(before, after *harnessv1.Usage) *harnessv1.Usage {
 		CostMicroUsd:      less(after.GetCostMicroUsd(), before.GetCostMicroUsd()),
 		ReasoningTokens:   less(after.GetReasoningTokens(), before.GetReasoningTokens()),
 		CacheWriteTokens:  less(after.GetCacheWriteTokens(), before.GetCacheWriteTokens()),
+		Estimated:         after.GetEstimated(),
 	}
 }

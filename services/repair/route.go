@@ -274,9 +274,13 @@ func (d *decision) parkExceeded(warn *harnessv1.BudgetWarn) error {
 		return err
 	}
 	d.Emit(event.BudgetWarn(warn))
+	counted := ""
+	if which := warn.GetBudget(); (which == "tokens" || which == "cost") && d.s.GetSpent().GetUsage().GetEstimated() {
+		counted = ", in part estimated: a provider reports no usage"
+	}
 	return d.pause(&harnessv1.StopReason{
 		Kind:    "budget_exceeded:" + warn.GetBudget(),
-		Message: fmt.Sprintf("The budget of %s is used up (%.6g of %.6g); resume with a larger one to go on.", warn.GetBudget(), warn.GetUsed(), warn.GetLimit()),
+		Message: fmt.Sprintf("The budget of %s is used up (%.6g of %.6g%s); resume with a larger one to go on.", warn.GetBudget(), warn.GetUsed(), warn.GetLimit(), counted),
 		Details: &harnessv1.StopDetails{Turn: d.s.GetTurnCount()},
 	})
 }

@@ -62,6 +62,7 @@ func (s *service) Complete(ctx context.Context, req *model.Request, delta func(m
 		}
 		return nil, failed
 	}
+	estimate(req, resp)
 	return resp, nil
 }
 

@@ -73,7 +73,7 @@ func (s Style) ResultLines(r *harnessv1.HarnessResult) []string {
 }
 
 // tokens returns the tokens of a usage, with those written to the provider's cache and
-// those of reasoning if there are any.
+// those of reasoning if there are any, and whether a part is only estimated.
 func tokens(u *harnessv1.Usage) string {
 	text := count(u.GetInputTokens()) + " tokens in"
 	if n := u.GetCacheWriteTokens(); n > 0 {
@@ -82,6 +82,9 @@ func tokens(u *harnessv1.Usage) string {
 	text += ", " + count(u.GetOutputTokens()) + " out"
 	if n := u.GetReasoningTokens(); n > 0 {
 		text += " (" + count(n) + " reasoning)"
+	}
+	if u.GetEstimated() {
+		text += " (estimated: the provider reports none)"
 	}
 	return text
 }

@@ -188,8 +188,11 @@ type Usage struct {
 	ReasoningTokens uint64 `protobuf:"varint,5,opt,name=reasoning_tokens,json=reasoningTokens,proto3" json:"reasoning_tokens,omitempty"`
 	// Of the tokens sent, those that the provider wrote to its cache.
 	CacheWriteTokens uint64 `protobuf:"varint,6,opt,name=cache_write_tokens,json=cacheWriteTokens,proto3" json:"cache_write_tokens,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Something of it is the program's own count, because the provider reported none: an answer without
+	// a usage, or with one of zero.
+	Estimated     bool `protobuf:"varint,7,opt,name=estimated,proto3" json:"estimated,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Usage) Reset() {
@@ -264,6 +267,13 @@ func (x *Usage) GetCacheWriteTokens() uint64 {
 	return 0
 }
 
+func (x *Usage) GetEstimated() bool {
+	if x != nil {
+		return x.Estimated
+	}
+	return false
+}
+
 var File_harness_v1_content_proto protoreflect.FileDescriptor
 
 const file_harness_v1_content_proto_rawDesc = "" +
@@ -277,14 +287,15 @@ const file_harness_v1_content_proto_rawDesc = "" +
 	"\aBlobRef\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\tR\x06digest\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x04R\x04size\x12\x18\n" +
-	"\apreview\x18\x03 \x01(\tR\apreview\"\xfe\x01\n" +
+	"\apreview\x18\x03 \x01(\tR\apreview\"\x9c\x02\n" +
 	"\x05Usage\x12!\n" +
 	"\finput_tokens\x18\x01 \x01(\x04R\vinputTokens\x12#\n" +
 	"\routput_tokens\x18\x02 \x01(\x04R\foutputTokens\x12.\n" +
 	"\x13cached_input_tokens\x18\x03 \x01(\x04R\x11cachedInputTokens\x12$\n" +
 	"\x0ecost_micro_usd\x18\x04 \x01(\x04R\fcostMicroUsd\x12)\n" +
 	"\x10reasoning_tokens\x18\x05 \x01(\x04R\x0freasoningTokens\x12,\n" +
-	"\x12cache_write_tokens\x18\x06 \x01(\x04R\x10cacheWriteTokensBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\x12cache_write_tokens\x18\x06 \x01(\x04R\x10cacheWriteTokens\x12\x1c\n" +
+	"\testimated\x18\a \x01(\bR\testimatedBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_content_proto_rawDescOnce sync.Once

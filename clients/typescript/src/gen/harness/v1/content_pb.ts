@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/content.proto.
  */
 export const file_harness_v1_content: GenFile = /*@__PURE__*/
-  fileDesc("ChhoYXJuZXNzL3YxL2NvbnRlbnQucHJvdG8SCmhhcm5lc3MudjEiSQoHQ29udGVudBIQCgZpbmxpbmUYASABKAlIABIjCgRibG9iGAIgASgLMhMuaGFybmVzcy52MS5CbG9iUmVmSABCBwoFdmFsdWUiOAoHQmxvYlJlZhIOCgZkaWdlc3QYASABKAkSDAoEc2l6ZRgCIAEoBBIPCgdwcmV2aWV3GAMgASgJIp8BCgVVc2FnZRIUCgxpbnB1dF90b2tlbnMYASABKAQSFQoNb3V0cHV0X3Rva2VucxgCIAEoBBIbChNjYWNoZWRfaW5wdXRfdG9rZW5zGAMgASgEEhYKDmNvc3RfbWljcm9fdXNkGAQgASgEEhgKEHJlYXNvbmluZ190b2tlbnMYBSABKAQSGgoSY2FjaGVfd3JpdGVfdG9rZW5zGAYgASgEQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z");
+  fileDesc("ChhoYXJuZXNzL3YxL2NvbnRlbnQucHJvdG8SCmhhcm5lc3MudjEiSQoHQ29udGVudBIQCgZpbmxpbmUYASABKAlIABIjCgRibG9iGAIgASgLMhMuaGFybmVzcy52MS5CbG9iUmVmSABCBwoFdmFsdWUiOAoHQmxvYlJlZhIOCgZkaWdlc3QYASABKAkSDAoEc2l6ZRgCIAEoBBIPCgdwcmV2aWV3GAMgASgJIrIBCgVVc2FnZRIUCgxpbnB1dF90b2tlbnMYASABKAQSFQoNb3V0cHV0X3Rva2VucxgCIAEoBBIbChNjYWNoZWRfaW5wdXRfdG9rZW5zGAMgASgEEhYKDmNvc3RfbWljcm9fdXNkGAQgASgEEhgKEHJlYXNvbmluZ190b2tlbnMYBSABKAQSGgoSY2FjaGVfd3JpdGVfdG9rZW5zGAYgASgEEhEKCWVzdGltYXRlZBgHIAEoCEJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw");
 
 /**
  * Content is text of any size: inline while it is small, a reference to a blob
@@ -132,6 +132,14 @@ export type Usage = Message<"harness.v1.Usage"> & {
    * @generated from field: uint64 cache_write_tokens = 6;
    */
   cacheWriteTokens: bigint;
+
+  /**
+   * Something of it is the program's own count, because the provider reported none: an answer without
+   * a usage, or with one of zero.
+   *
+   * @generated from field: bool estimated = 7;
+   */
+  estimated: boolean;
 };
 
 /**

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18harness/v1/content.proto\x12\nharness.v1\"I\n\x07\x43ontent\x12\x10\n\x06inline\x18\x01 \x01(\tH\x00\x12#\n\x04\x62lob\x18\x02 \x01(\x0b\x32\x13.harness.v1.BlobRefH\x00\x42\x07\n\x05value\"8\n\x07\x42lobRef\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12\x0c\n\x04size\x18\x02 \x01(\x04\x12\x0f\n\x07preview\x18\x03 \x01(\t\"\x9f\x01\n\x05Usage\x12\x14\n\x0cinput_tokens\x18\x01 \x01(\x04\x12\x15\n\routput_tokens\x18\x02 \x01(\x04\x12\x1b\n\x13\x63\x61\x63hed_input_tokens\x18\x03 \x01(\x04\x12\x16\n\x0e\x63ost_micro_usd\x18\x04 \x01(\x04\x12\x18\n\x10reasoning_tokens\x18\x05 \x01(\x04\x12\x1a\n\x12\x63\x61\x63he_write_tokens\x18\x06 \x01(\x04\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18harness/v1/content.proto\x12\nharness.v1\"I\n\x07\x43ontent\x12\x10\n\x06inline\x18\x01 \x01(\tH\x00\x12#\n\x04\x62lob\x18\x02 \x01(\x0b\x32\x13.harness.v1.BlobRefH\x00\x42\x07\n\x05value\"8\n\x07\x42lobRef\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12\x0c\n\x04size\x18\x02 \x01(\x04\x12\x0f\n\x07preview\x18\x03 \x01(\t\"\xb2\x01\n\x05Usage\x12\x14\n\x0cinput_tokens\x18\x01 \x01(\x04\x12\x15\n\routput_tokens\x18\x02 \x01(\x04\x12\x1b\n\x13\x63\x61\x63hed_input_tokens\x18\x03 \x01(\x04\x12\x16\n\x0e\x63ost_micro_usd\x18\x04 \x01(\x04\x12\x18\n\x10reasoning_tokens\x18\x05 \x01(\x04\x12\x1a\n\x12\x63\x61\x63he_write_tokens\x18\x06 \x01(\x04\x12\x11\n\testimated\x18\x07 \x01(\x08\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,5 +37,5 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BLOBREF']._serialized_start=115
   _globals['_BLOBREF']._serialized_end=171
   _globals['_USAGE']._serialized_start=174
-  _globals['_USAGE']._serialized_end=333
+  _globals['_USAGE']._serialized_end=352
 # @@protoc_insertion_point(module_scope)

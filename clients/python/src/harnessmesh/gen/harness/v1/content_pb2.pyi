@@ -90,6 +90,7 @@ class Usage(_message.Message):
     COST_MICRO_USD_FIELD_NUMBER: _builtins.int
     REASONING_TOKENS_FIELD_NUMBER: _builtins.int
     CACHE_WRITE_TOKENS_FIELD_NUMBER: _builtins.int
+    ESTIMATED_FIELD_NUMBER: _builtins.int
     input_tokens: _builtins.int
     """Tokens sent, cached ones included."""
     output_tokens: _builtins.int
@@ -102,6 +103,10 @@ class Usage(_message.Message):
     """Of the tokens received, those of reasoning."""
     cache_write_tokens: _builtins.int
     """Of the tokens sent, those that the provider wrote to its cache."""
+    estimated: _builtins.bool
+    """Something of it is the program's own count, because the provider reported none: an answer without
+    a usage, or with one of zero.
+    """
     def __init__(
         self,
         *,
@@ -111,10 +116,11 @@ class Usage(_message.Message):
         cost_micro_usd: _builtins.int = ...,
         reasoning_tokens: _builtins.int = ...,
         cache_write_tokens: _builtins.int = ...,
+        estimated: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_write_tokens", b"cache_write_tokens", "cached_input_tokens", b"cached_input_tokens", "cost_micro_usd", b"cost_micro_usd", "input_tokens", b"input_tokens", "output_tokens", b"output_tokens", "reasoning_tokens", b"reasoning_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_write_tokens", b"cache_write_tokens", "cached_input_tokens", b"cached_input_tokens", "cost_micro_usd", b"cost_micro_usd", "estimated", b"estimated", "input_tokens", b"input_tokens", "output_tokens", b"output_tokens", "reasoning_tokens", b"reasoning_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
