@@ -179,7 +179,7 @@ func TestSystemOneBackgroundProcess(t *testing.T) {
 }
 
 // TestTheFollowerWaitsForAProcessThatCannotStart: a terminal whose background process has died, while the
-// next one cannot start, says why and goes on when it can.
+// next one cannot start, prints the reason and continues when it can.
 func TestTheFollowerWaitsForAProcessThatCannotStart(t *testing.T) {
 	t.Parallel()
 	h, dir := newHousehold(t), t.TempDir()

@@ -22,7 +22,7 @@ func estimate(req *model.Request, r *model.Response) {
 		for _, t := range req.Tools {
 			n += tokens.Tool(req.Model, t)
 		}
-		u.InputTokens, u.Estimated = uint64(n), true //nolint:gosec // a count
+		u.InputTokens, u.Estimated = uint64(n), true
 	}
 	if u.GetOutputTokens() == 0 {
 		n := tokens.Count(req.Model, r.Text)
@@ -33,7 +33,7 @@ func estimate(req *model.Request, r *model.Response) {
 			n += tokens.Count(req.Model, c.GetName()) + tokens.Count(req.Model, c.GetArguments().GetInline())
 		}
 		if n > 0 {
-			u.OutputTokens, u.Estimated = uint64(n), true //nolint:gosec // a count
+			u.OutputTokens, u.Estimated = uint64(n), true
 		}
 	}
 }

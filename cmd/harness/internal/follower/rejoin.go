@@ -43,7 +43,7 @@ func (f *Follower) rejoin(ctx context.Context, a *console.Console, resume bool) 
 		return nil, "", errServerAway
 	}
 	session, err := f.Target.Connect(ctx, a, backend.Drive)
-	if err != nil { // such as a full disk: the run waits, and so does who follows it
+	if err != nil { // such as a full disk: the run waits, and so does its terminal
 		return nil, "", status.Error(codes.Unavailable, console.Message(err))
 	}
 	target.Disconnect(ctx, a, f.Session)
