@@ -22,7 +22,9 @@ func figures(n uint64) *harnessv1.Usage {
 func fieldsOf(u *harnessv1.Usage) (all []protoreflect.FieldDescriptor) {
 	fields := u.ProtoReflect().Descriptor().Fields()
 	for i := range fields.Len() {
-		all = append(all, fields.Get(i))
+		if fields.Get(i).Kind() == protoreflect.Uint64Kind {
+			all = append(all, fields.Get(i))
+		}
 	}
 	return all
 }
@@ -44,6 +46,20 @@ func TestUsageSaturates(t *testing.T) {
 		if got := TotalTokens(&harnessv1.Usage{InputTokens: c.a, OutputTokens: c.b}); got != c.want {
 			t.Errorf("%d + %d = %d tokens, want %d", c.a, c.b, got, c.want)
 		}
+	}
+}
+
+// TestASumIsEstimatedIfAPartIs: a part that was reported does not hide one that was estimated.
+func TestASumIsEstimatedIfAPartIs(t *testing.T) {
+	s := &harnessv1.Snapshot{}
+	AddUsage(s, &harnessv1.Usage{InputTokens: 1})
+	if s.GetSpent().GetUsage().GetEstimated() {
+		t.Error("a reported usage is estimated")
+	}
+	AddUsage(s, &harnessv1.Usage{InputTokens: 1, Estimated: true})
+	AddUsage(s, &harnessv1.Usage{InputTokens: 1})
+	if !s.GetSpent().GetUsage().GetEstimated() {
+		t.Error("the sum is not marked")
 	}
 }
 

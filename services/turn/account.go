@@ -130,7 +130,7 @@ func (c *completion) addResponse(end End) {
 		s.TokenBudget = b
 	}
 	b.ToolTokens, b.Exceeded, b.Refusals = end.ToolTokens, false, 0
-	if reported := runstate.TotalTokens(usage); usage.GetInputTokens() > 0 {
+	if reported := runstate.TotalTokens(usage); usage.GetInputTokens() > 0 && !usage.GetEstimated() {
 		// The report covers everything up to and including the response. What
 		// followed was counted with the journal and is counted again from here,
 		// exactly. What a compaction had freed is not in it.
