@@ -1,13 +1,12 @@
 /** The way in: connect to a gateway, start runs, find them again. */
 
 import { resolve } from "node:path";
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Client } from "@connectrpc/connect";
 import { Connection } from "./connection.js";
 import { invalid } from "./errors.js";
 import type { Status } from "./events.js";
 import * as pb from "./gen/pb.js";
-import { message, newId } from "./messages.js";
+import { type Init, message, newId } from "./messages.js";
 import { Run, type Signal } from "./run.js";
 import { byName, specOf, type Tool } from "./tools.js";
 
@@ -36,7 +35,7 @@ export interface StartOptions extends Signal {
   /** The task of the agent, as text. */
   goal: string;
   /** The fields of an agent file. */
-  agent?: MessageInitShape<typeof pb.AgentSpecSchema>;
+  agent?: Init<typeof pb.AgentSpecSchema>;
   /** PROVIDER:NAME; takes precedence over the model of the agent. */
   model?: string | undefined;
   /** The folder that the agent works in, on the machine of the tool host. A relative one, as the default ".", is taken from the current folder. */
@@ -44,11 +43,11 @@ export interface StartOptions extends Signal {
   /** Functions that the run may call in this process, while `events` is iterated or `result` awaited. */
   tools?: readonly Tool[];
   /** The outputs that must exist before the run counts as done. */
-  contract?: MessageInitShape<typeof pb.TaskContractSchema>;
+  contract?: Init<typeof pb.TaskContractSchema>;
   /** JSON Schema of the result, as an object or as JSON text; `output` of the result is then JSON that fits it. */
   outputSchema?: string | object | undefined;
   /** Numbers of the loop, such as `{ stop: { maxTurns: 20 } }`. */
-  config?: MessageInitShape<typeof pb.LoopConfigSchema>;
+  config?: Init<typeof pb.LoopConfigSchema>;
   workflow?: string[];
   /** The run's name. Default: derived from the request id. */
   runId?: string;

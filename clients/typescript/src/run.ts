@@ -1,12 +1,12 @@
 /** One run: follow it, steer it, answer it. */
 
 import { createHash } from "node:crypto";
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { type Connection, Retry } from "./connection.js";
 import { HarnessError, UnavailableError } from "./errors.js";
 import { continues, eventOf, type PendingCall, pendingOf, type Result, resultOf, type Update } from "./events.js";
 import * as pb from "./gen/pb.js";
-import { message, newId } from "./messages.js";
+import { type Init, message, newId } from "./messages.js";
 import { Serving } from "./serving.js";
 import type { Tool } from "./tools.js";
 import { Seen, watch, type Watched } from "./watching.js";
@@ -260,7 +260,7 @@ export class Run {
    * `{ toolCalls: 600 }`. Returns false when it was running already; then only budgets have an effect.
    */
   async resume(
-    options: InputOptions & { budgets?: MessageInitShape<typeof pb.BudgetsSchema> } = {},
+    options: InputOptions & { budgets?: Init<typeof pb.BudgetsSchema> } = {},
   ): Promise<boolean> {
     const budgets = options.budgets && message(pb.BudgetsSchema, "budgets", options.budgets);
     const request = create(pb.ResumeRunRequestSchema, { ...this.#named(options), ...(budgets && { budgets }) });
@@ -350,7 +350,7 @@ export class Run {
     return this.connection.call((rpc, call) => rpc.getRun(this.#name, call), options);
   }
 
-  async #input(input: MessageInitShape<typeof pb.SendInputRequestSchema>["input"], options: AnswerOptions): Promise<string> {
+  async #input(input: Init<typeof pb.SendInputRequestSchema>["input"], options: AnswerOptions): Promise<string> {
     const named = { ...this.#named(options), runId: options.runId || this.id };
     const request = message(pb.SendInputRequestSchema, "input", { ...named, ...(input && { input }) });
     return (await this.connection.call((rpc, call) => rpc.sendInput(request, call), options)).requestId;
