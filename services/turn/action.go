@@ -97,8 +97,6 @@ type SendCall struct {
 	Ledger string
 	// Fresh is true if no worker can have sent the call under this ledger before.
 	Fresh bool
-	// Known are the entries that the log knows; nil: none are compared.
-	Known *toolcall.Knowledge
 }
 
 // AwaitCall waits for the end of any call that was sent. Leads to CallEnded,

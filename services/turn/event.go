@@ -112,8 +112,6 @@ type CallsCancelled struct {
 	Finished []string
 	// Results are what killed calls had returned by then.
 	Results map[string]string
-	// LedgerSequence is the newest number of their entries; 0: they have none.
-	LedgerSequence uint64
 }
 
 // HostAway: the tool host does not answer. Err fails the turn unless

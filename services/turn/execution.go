@@ -138,8 +138,6 @@ type cancellation struct {
 	ended   map[string]bool // calls that had ended before
 	results map[string]*harnessv1.ExecuteToolResponse
 	texts   map[string]string // what killed calls had returned by then
-
-	sequence uint64 // the newest number of their entries
 }
 
 // killedResult is the result of a call that was killed.
@@ -151,11 +149,11 @@ func (k *cancellation) end(id string) *harnessv1.ExecuteToolResponse {
 	case k.results[id] != nil:
 		return k.results[id]
 	case k.unknown[id]:
-		return &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN, LedgerSequence: k.sequence}
+		return &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN}
 	}
 	result := killedResult
 	if text := k.texts[id]; text != "" {
 		result = strings.TrimSuffix(text, "\n") + "\n[" + killedResult + "]"
 	}
-	return &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED, Result: result, LedgerSequence: k.sequence}
+	return &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED, Result: result}
 }

@@ -43,7 +43,6 @@ func (p *Progress) Fold(rec *harnessv1.Record) {
 		}
 	case *harnessv1.Journal_ToolFinished:
 		p.Finished[e.ToolFinished.GetCallId()] = e.ToolFinished.GetOutcome()
-		p.foldMark(e.ToolFinished)
 		if q := e.ToolFinished.GetQuestion(); q != nil {
 			p.Questions[e.ToolFinished.GetCallId()] = q
 		}

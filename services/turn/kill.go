@@ -54,7 +54,6 @@ func (p *Progress) cancelled(ledger string, c CallsCancelled, away error) {
 	k := &cancellation{
 		calls: p.running(ledger), away: away, unknown: map[string]bool{}, ended: map[string]bool{},
 		results: map[string]*harnessv1.ExecuteToolResponse{}, texts: map[string]string{},
-		sequence: c.LedgerSequence,
 	}
 	for _, call := range k.calls {
 		k.unknown[call.ID] = slices.Contains(c.Unknown, call.HostID())

@@ -62,8 +62,6 @@ type Progress struct {
 	files          []string                       // that calls have changed
 	approved       []*harnessv1.PendingCall       // the calls that a resumed turn continues with
 
-	marks map[string]ledgerMark // by ledger
-
 	execution execution
 }
 
@@ -85,7 +83,6 @@ func newProgress(s *harnessv1.Snapshot) *Progress {
 		Questions: map[string]*harnessv1.ServerQuestion{},
 		arguments: map[string]*harnessv1.Content{},
 		written:   map[string]*harnessv1.Content{},
-		marks:     marksOf(s),
 
 		execution: newExecution(),
 	}

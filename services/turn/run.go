@@ -58,7 +58,7 @@ func (p *Progress) run(s *State) Action {
 		case p.unsent(c) && !c.Held() && p.blocks(s, c):
 			return p.block(s, c)
 		}
-		return SendCall{Call: c, Ledger: p.Ledgers[c.ID], Fresh: e.fresh[c.ID] && !c.Held(), Known: p.known(c, p.Ledgers[c.ID])}
+		return SendCall{Call: c, Ledger: p.Ledgers[c.ID], Fresh: e.fresh[c.ID] && !c.Held()}
 	}
 	switch {
 	case e.fenced:
@@ -128,12 +128,11 @@ func (p *Progress) finished(s *State, c toolcall.Call, r *harnessv1.ExecuteToolR
 	if replaced, ok := e.Text("result"); ok {
 		text, files = replaced, nil // what subscribers hide must not remain in an image
 	}
-	finished := &harnessv1.ToolFinished{
+	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_ToolFinished{ToolFinished: &harnessv1.ToolFinished{
 		CallId: c.ID, Outcome: r.GetOutcome(), Duration: r.GetDuration(), Hooks: e.Wants(),
 		FilesChanged: r.GetFilesChanged()[:min(len(r.GetFilesChanged()), maxChanged)], Background: p.started(c, r),
-		Question: r.GetQuestion(), LedgerSequence: r.GetLedgerSequence(),
-	}
-	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_ToolFinished{ToolFinished: finished}})
+		Question: r.GetQuestion(),
+	}}})
 	if r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN && r.GetOutcome() != toolcall.InputRequired {
 		failed := r.GetIsError() || r.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED
 		result := toolcall.Result(c.ID, c.Tool, c.Changes+text, failed)
@@ -147,7 +146,6 @@ func (p *Progress) finished(s *State, c toolcall.Call, r *harnessv1.ExecuteToolR
 			d.Emit(event.GuidanceInjected("guarded", "", r.GetGuarded()))
 		}
 	}
-	finished.ToldSequence = p.reportLost(d, c, r)
 	d.Apply(e)
 	return d
 }

@@ -46,13 +46,6 @@ func (s *Server) CancelTools(ctx context.Context, req *harnessv1.CancelToolsRequ
 	if err := cancelled.Finish(ctx, resp); err != nil {
 		return nil, err
 	}
-	for _, id := range req.GetCallIds() {
-		c, err := s.ledger.Numbered(run, id)
-		if err != nil {
-			return nil, ledger.Unreadable(err)
-		}
-		resp.LedgerSequence = max(resp.GetLedgerSequence(), c.GetSequence())
-	}
 	if req.GetBackground() { // last: a call can start one until it is cancelled
 		s.servers.EndQuestions(run)
 		resp.Background, err = s.backgrounds.Kill(ctx, run, facts.ForeignLedger)

@@ -83,9 +83,6 @@ func (s *Server) toolJob(req *harnessv1.ExecuteToolRequest) (*calls.Job, error) 
 	if err != nil {
 		return nil, err
 	}
-	if req.KnownSequence != nil {
-		j.Call, j.Known, j.KnownCalls = toolhost.Describe(req.GetCallId(), req.GetTool(), req.GetArguments()), req.GetKnownSequence(), req.GetKnownCalls()
-	}
 	if req.GetMcp() != nil {
 		s.serverJob(j, req)
 		return j, nil

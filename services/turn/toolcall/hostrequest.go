@@ -21,14 +21,6 @@ type Inline struct {
 	Question *harnessv1.ServerQuestion
 }
 
-// Knowledge has the entries of a run in a ledger that the log of the run knows.
-type Knowledge struct {
-	// Sequence is the number of the newest one; 0: none.
-	Sequence uint64
-	// Calls are other calls, by their ids for the host, that have started and have no end.
-	Calls []string
-}
-
 // Run is the run whose calls a tool host runs.
 type Run struct {
 	runlog.Run

@@ -8,7 +8,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
@@ -88,9 +87,6 @@ func (t *execution) deliver(ctx context.Context, a turn.SendCall) turn.Event {
 	}
 	request := requests.HostRequest(a.Call, toolcall.Inline{Arguments: arguments.GetInline(), Question: question},
 		a.Ledger, access.IsPerson(t.state.Snapshot.GetStartedBy()))
-	if a.Known != nil {
-		request.KnownSequence, request.KnownCalls = proto.Uint64(a.Known.Sequence), a.Known.Calls
-	}
 	d := toolcall.Delivery{Fresh: a.Fresh, Idempotent: a.Call.Idempotent && !a.Call.Held(), Patience: t.server.cfg.HostPatience}
 	for {
 		switch d.Step {
@@ -160,7 +156,7 @@ func (t *execution) cancelCalls(ctx context.Context, a turn.CancelCalls) turn.Ev
 			Namespace: t.run.Namespace, RunId: t.run.ID, CallIds: a.IDs, FirstSequence: t.state.Snapshot.GetFirstSequence(), LedgerId: a.Ledger,
 		})
 		if err == nil {
-			return turn.CallsCancelled{Unknown: r.GetUnknown(), Finished: r.GetFinished(), Results: r.GetKilledResults(), LedgerSequence: r.GetLedgerSequence()}
+			return turn.CallsCancelled{Unknown: r.GetUnknown(), Finished: r.GetFinished(), Results: r.GetKilledResults()}
 		}
 		t.server.cfg.Logger.WarnContext(ctx, "cancel calls", "run", t.run.ID, "calls", len(a.IDs), "error", err)
 		sleep(bounded, toolcall.HostPause)

@@ -88,24 +88,17 @@ type Job struct {
 	Workspace string
 
 	Facts toolhost.Call
-	// Call describes a call whose request has Known and KnownCalls; nil for others, which are
-	// neither numbered nor compared.
-	Call *harnessv1.LedgerCall
-	// Known is the number of the newest entry that the log of the run knows. KnownCalls are ids of
-	// calls that it knows and that may have later entries.
-	Known      uint64
-	KnownCalls []string
 	// Reject returns the response to a call that must not run, nil for others.
 	Reject func() ledger.Response
-	// CommandLine is the command line of a job that runs one; empty for others.
+	// CommandLine is what a job that runs a command runs; empty for others.
 	CommandLine string
-	// Output has the output of its command.
+	// Output is what its command prints.
 	Output *Output
 	// Execute runs the call.
 	Execute func(ctx context.Context, w *guard.Watch) Effect
 }
 
-// Effect is the effect of a job.
+// Effect is what a job did.
 type Effect struct {
 	// Response is not used if Interrupted is set and the call was cancelled.
 	Response ledger.Response
@@ -129,7 +122,7 @@ type call struct {
 	killed string
 }
 
-// status has the entry of a call, and the call if it runs.
+// status is what this host knows about a call.
 type status struct {
 	ledger.Entry
 	// call is the Running call.

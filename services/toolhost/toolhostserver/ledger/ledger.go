@@ -89,9 +89,7 @@ type entry struct {
 	// background is the id of a background command of the run, described its description.
 	background string
 	described  []byte
-	// call is the description of a call that is to be numbered; nil for others.
-	call   *harnessv1.LedgerCall
-	stored chan<- error
+	stored     chan<- error
 }
 
 // Open opens or creates the ledger in dir. A damaged file is renamed and replaced by
@@ -178,12 +176,7 @@ func (l *Ledger) prepare(limit time.Time) error {
 		if err != nil {
 			return err
 		}
-		numbered, err := tx.CreateBucketIfNotExists(numberedBucket)
-		if err != nil {
-			return err
-		}
-		return errors.Join(forgetResults(calls, limit), forgetChanges(changes, limit), forgetBackground(started, limit),
-			forgetChanges(numbered, limit))
+		return errors.Join(forgetResults(calls, limit), forgetChanges(changes, limit), forgetBackground(started, limit))
 	}); err != nil {
 		return err
 	}
@@ -258,10 +251,8 @@ func newResponse(key string) Response {
 
 // StoreRunning stores the mark of a call that begins.
 func (l *Ledger) StoreRunning(key string) error {
-	return l.write(entry{key: []byte(key), value: markRunning()})
+	return l.write(entry{key: []byte(key), value: header(toolhost.Running, time.Now())})
 }
-
-func markRunning() []byte { return header(toolhost.Running, time.Now()) }
 
 // StoreResult stores the result of a call and the paths that it changed.
 func (l *Ledger) StoreResult(key string, resp Response, run string, changed []string) error {
