@@ -49,7 +49,7 @@ func hooksHang(t *testing.T, topic harnessv1.HookTopic) {
 	select {
 	case <-called:
 	case <-time.After(live.Limit):
-		t.Fatal("the hook was not called")
+		t.Fatalf("the hook was not called: %v", r.State())
 	}
 	if _, err := live.Gateway.InterruptRun(t.Context(), &harnessv1.InterruptRunRequest{RunId: r.ID, Reason: "wait"}); err != nil {
 		t.Fatal(err)

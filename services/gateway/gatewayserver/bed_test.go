@@ -201,7 +201,7 @@ func (b *bed) openRun(id string) *hand {
 	run := runlog.Run{Namespace: b.namespace, ID: id}
 	v, err := b.log.View(b.ctx, run, 0)
 	b.must(err)
-	return &hand{b: b, run: run, version: v.Newest.Header.Version, sequence: v.Newest.Sequence, snapshot: v.Step.Record.GetStep().GetSnapshot()}
+	return &hand{b: b, run: run, version: v.Newest.Header.Version, sequence: v.Newest.Sequence, snapshot: proto.CloneOf(v.Step.Record.GetStep().GetSnapshot())}
 }
 
 func (h *hand) append(rec *harnessv1.Record) *hand {

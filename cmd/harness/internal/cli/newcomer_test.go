@@ -18,6 +18,9 @@ func TestMistakesOfANewcomer(t *testing.T) {
 	if err := os.WriteFile(versioned, []byte("version: 99\nname: x\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.MkdirAll(p.Data, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		args  []string
 		stdin string
