@@ -49,7 +49,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array);
 }
 
-/** Replaces the words for enum values in an object by their numbers. A message is returned as it is. */
+/** Replaces the words for enum values in an object by their numbers. A message is returned unchanged. */
 function spelt(desc: DescMessage, place: string, init: unknown): unknown {
   if (!isObject(init) || "$typeName" in init || desc.typeName.startsWith("google.protobuf.")) {
     return init;
