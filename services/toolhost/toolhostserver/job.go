@@ -111,13 +111,13 @@ func (s *Server) toolJob(req *harnessv1.ExecuteToolRequest) (*calls.Job, error) 
 	}
 	j.Execute = func(ctx context.Context, watch *guard.Watch) calls.Effect {
 		begin := time.Now()
-		r := s.runTool(ctx, t, req, j, watch)
+		r, below := s.runTool(ctx, t, req, j, watch)
 		if r.Unknown {
 			return calls.Effect{Response: &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN}}
 		}
 		r.Text = toolhost.Cut(r.Text, s.config.Limits.ResultBytes, "Ask for less at a time.")
-		if note := s.nestedText(ctx, req, j); note != "" {
-			r.Text = toolhost.AppendLine(r.Text, note)
+		if below != "" {
+			r.Text = toolhost.AppendLine(r.Text, below)
 		}
 		return calls.Effect{Response: executed(r, time.Since(begin)), Interrupted: r.Interrupted, Changed: r.Changed}
 	}
@@ -125,7 +125,7 @@ func (s *Server) toolJob(req *harnessv1.ExecuteToolRequest) (*calls.Job, error) 
 }
 
 // nestedText returns the instruction files below the workspace that follow the result of a call; empty for none.
-func (s *Server) nestedText(ctx context.Context, req *harnessv1.ExecuteToolRequest, j *calls.Job) string {
+func (s *Server) nestedText(ctx context.Context, req *harnessv1.ExecuteToolRequest, j *calls.Job, w *workspace.Workspace) string {
 	if !req.GetInstructions() || ctx.Err() != nil || webtool.Is(req.GetTool()) {
 		return ""
 	}
@@ -133,11 +133,6 @@ func (s *Server) nestedText(ctx context.Context, req *harnessv1.ExecuteToolReque
 	if len(paths) == 0 {
 		return ""
 	}
-	w, err := s.files.Open(req.GetWorkspace())
-	if err != nil {
-		return ""
-	}
-	defer w.Close()
 	return toolhost.NestedText(s.files.Below(ctx, &s.nested, w, j.Run, j.Key, paths))
 }
 
@@ -161,24 +156,24 @@ func (s *Server) serverJob(j *calls.Job, req *harnessv1.ExecuteToolRequest) {
 }
 
 // runTool runs a tool in the workspace of the request.
-func (s *Server) runTool(ctx context.Context, t tools.Tool, req *harnessv1.ExecuteToolRequest, j *calls.Job, watch *guard.Watch) (r tools.Result) {
+func (s *Server) runTool(ctx context.Context, t tools.Tool, req *harnessv1.ExecuteToolRequest, j *calls.Job, watch *guard.Watch) (r tools.Result, below string) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.log.Error("tool panicked", "tool", req.GetTool(), "panic", p, "stack", string(debug.Stack()))
-			r = tools.Failed("The tool failed for a reason that lies with the tool host.")
+			r, below = tools.Failed("The tool failed for a reason that lies with the tool host."), ""
 		}
 	}()
 	w, err := s.files.OpenForCall(req.GetWorkspace(), watch, files.Right{Guarded: req.GetGuarded(), Approved: req.GetApproved()})
 	if err != nil {
-		return tools.Failed(fmt.Sprintf("The workspace cannot be used: %s.", disk.Reason(err)))
+		return tools.Failed(fmt.Sprintf("The workspace cannot be used: %s.", disk.Reason(err))), ""
 	}
 	defer w.Close()
 	if len(req.GetShown()) > 0 {
 		if why := tools.ChangedSince(w, s.config.Limits, req); why != "" {
-			return tools.Failed(why)
+			return tools.Failed(why), ""
 		}
 	}
-	return t.Run(ctx, &tools.Environment{
+	r = t.Run(ctx, &tools.Environment{
 		Workspace: w, Limits: s.config.Limits, Timeout: req.GetTimeout().AsDuration(), Sync: s.config.Sync,
 		Command: func(ctx context.Context, line string, output io.Writer) (command.Exit, error) {
 			return s.commands.Run(ctx, command.Request{Run: j.Run, Workspace: w.Dir, Folder: w.Folder(), Confinement: req.GetConfinement()}, process.Command{
@@ -205,6 +200,7 @@ func (s *Server) runTool(ctx context.Context, t tools.Tool, req *harnessv1.Execu
 			return s.mergeWorktree(ctx, w, j, req.GetFirstSequence(), run)
 		},
 	}, req.GetArguments())
+	return r, s.nestedText(ctx, req, j, w)
 }
 
 func executed(r tools.Result, duration time.Duration) *harnessv1.ExecuteToolResponse {

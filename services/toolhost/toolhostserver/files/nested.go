@@ -31,6 +31,11 @@ type ShownInstructions struct {
 func (f *Files) Below(ctx context.Context, n *ShownInstructions, w *workspace.Workspace, run, call string, paths []string) []*toolhost.NestedInstruction {
 	var folders []string
 	for _, path := range paths {
+		if first, _, _ := strings.Cut(path, "/"); first != "" && first != ".." { // nearly always a file, or no path at all
+			if info, err := w.Root.Lstat(first); err != nil || info.Mode().IsRegular() {
+				continue
+			}
+		}
 		rel, err := w.Resolve(path)
 		if err != nil {
 			continue
