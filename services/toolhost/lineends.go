@@ -1,6 +1,9 @@
 package toolhost
 
-import "strings"
+import (
+	"sort"
+	"strings"
+)
 
 // Line ends of files. A model that edits a file writes "\n", whatever the file has.
 const (
@@ -102,18 +105,7 @@ func endsOf(content string) string {
 type offsets []int
 
 // of returns the position in the original.
-func (o offsets) of(at int) int {
-	low, high := 0, len(o)
-	for low < high { // the number of removed bytes before at
-		middle := (low + high) / 2
-		if o[middle] < at {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	return at + low
-}
+func (o offsets) of(at int) int { return at + sort.SearchInts(o, at) }
 
 // withoutReturns returns a text with "\n" for each line end of a kind, and what it left out.
 func withoutReturns(text, ends string) (string, offsets) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/target"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 )
@@ -38,12 +39,12 @@ func unknownVerb(model *kong.Application, args []string) error {
 		}
 	}
 	if strings.ContainsAny(strings.TrimSpace(word), " \n") {
-		return fmt.Errorf("%q is no verb: to start a run with this goal: harness run %s", clip(word, 60), target.Quote(clip(word, 200)))
+		return fmt.Errorf("%q is no verb: to start a run with this goal: harness run %s", render.Short(word, 60), target.Quote(render.Short(word, 200)))
 	}
 	if near := nearVerbs(model, word); len(near) > 0 {
-		return fmt.Errorf("unknown verb %q: did you mean harness %s? harness help lists all verbs", clip(word, 60), strings.Join(near, " or harness "))
+		return fmt.Errorf("unknown verb %q: did you mean harness %s? harness help lists all verbs", render.Short(word, 60), strings.Join(near, " or harness "))
 	}
-	return fmt.Errorf("unknown verb %q: harness run GOAL starts a run, harness help lists all verbs", clip(word, 60))
+	return fmt.Errorf("unknown verb %q: harness run GOAL starts a run, harness help lists all verbs", render.Short(word, 60))
 }
 
 // nearVerbs returns the verbs that a word may stand for.
@@ -73,12 +74,4 @@ func nearVerbs(model *kong.Application, word string) []string {
 		}
 	}
 	return nil
-}
-
-// clip returns at most n runes of a word.
-func clip(word string, n int) string {
-	if runes := []rune(word); len(runes) > n {
-		return string(runes[:n-3]) + "..."
-	}
-	return word
 }

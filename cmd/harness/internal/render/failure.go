@@ -60,32 +60,23 @@ func printedLines(text string) []string {
 	return lines
 }
 
-// failureLines returns the last lines of a failed command, each of at most width columns; 0 stands
-// for a line of a file or pipe.
+// failureLines returns the last lines of a failed command, each of at most width columns; 0 is for
+// a file or pipe.
 func (s Style) failureLines(last []string, width int) []string {
 	lead := "    " + s.bar()
 	var lines []string
 	for _, line := range last {
+		room := shownLine
 		if width > 0 {
-			line = ansi.Truncate(clean(line), width-ansi.StringWidth(lead), s.mark("…", "..."))
-		} else {
-			line = cut(clean(line), shownLine)
+			room = width - ansi.StringWidth(lead)
 		}
-		lines = append(lines, s.bad(lead+line))
+		lines = append(lines, s.bad(lead+ansi.Truncate(clean(line), room, s.mark("…", "..."))))
 	}
 	return lines
 }
 
-// shownLine bounds a line of an output that is shown, in runes.
+// shownLine bounds a line of an output that is shown, in columns.
 const shownLine = 300
-
-// cut returns a line of at most n runes, with the spaces that it begins with.
-func cut(line string, n int) string {
-	if runes := []rune(line); len(runes) > n {
-		return string(runes[:n-3]) + "..."
-	}
-	return line
-}
 
 // pathOf returns the path of a call that writes a file; empty for other calls.
 func pathOf(tool string, arguments *harnessv1.Content) string {
@@ -110,7 +101,7 @@ func (s Style) ResultOf(tool, text string, failed bool) []string {
 	head, last := failure(tool, text)
 	lines := []string{s.bad(shorten(head, shownLine))}
 	for _, line := range last {
-		lines = append(lines, s.bad(s.bar()+cut(clean(line), shownLine)))
+		lines = append(lines, s.bad(s.bar()+ansi.Truncate(clean(line), shownLine, s.mark("…", "..."))))
 	}
 	return lines
 }

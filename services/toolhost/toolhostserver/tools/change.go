@@ -20,6 +20,25 @@ type change struct {
 	Before, After string
 }
 
+// largeError is the size of a file that has more bytes than the tools edit.
+type largeError int64
+
+func (e largeError) Error() string { return fmt.Sprintf("has %d bytes", int64(e)) }
+
+// contentOf returns the content of a regular file. Errors: those of the file system, and largeError.
+func contentOf(w *workspace.Workspace, limits toolhost.Limits, path string) (string, error) {
+	f, info, err := w.OpenRegular(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	if info.Size() > int64(limits.FileBytes) {
+		return "", largeError(info.Size())
+	}
+	data, err := io.ReadAll(io.LimitReader(f, int64(limits.FileBytes)))
+	return string(data), err
+}
+
 // changers are the tools that change one file, known before they run: each returns the path,
 // and the file's new content from its present one.
 var changers = map[string]func(arguments string) (path string, after func(before string) (string, error), err error){
@@ -47,21 +66,16 @@ func changeOf(w *workspace.Workspace, limits toolhost.Limits, name, arguments st
 		return change{}, err
 	}
 	c := change{Path: path}
-	f, info, err := w.OpenRegular(path)
+	before, err := contentOf(w, limits, path)
+	var large largeError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+	case errors.As(err, &large):
+		return c, fmt.Errorf("%s has %d bytes, too many to show what changes", path, int64(large))
 	case err != nil:
 		return c, fmt.Errorf("%s: %s", path, disk.Reason(err))
 	default:
-		defer func() { _ = f.Close() }()
-		if info.Size() > int64(limits.FileBytes) {
-			return c, fmt.Errorf("%s has %d bytes, too many to show what changes", path, info.Size())
-		}
-		data, err := io.ReadAll(io.LimitReader(f, int64(limits.FileBytes)))
-		if err != nil {
-			return c, fmt.Errorf("%s: %s", path, disk.Reason(err))
-		}
-		c.Exists, c.Before = true, string(data)
+		c.Exists, c.Before = true, before
 	}
 	if !c.Exists && name == EditFile {
 		return c, fmt.Errorf("%s does not exist", path)

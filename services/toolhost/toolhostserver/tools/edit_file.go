@@ -2,8 +2,8 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
@@ -41,20 +41,15 @@ type editFileArguments struct {
 }
 
 func editFile(ctx context.Context, env *Environment, a editFileArguments) Result {
-	f, info, err := env.Workspace.OpenRegular(a.Path)
+	content, err := contentOf(env.Workspace, env.Limits, a.Path)
+	var large largeError
+	if errors.As(err, &large) {
+		return Failed(fmt.Sprintf("%s: has %d bytes; edit_file changes files of up to %d. Use a command such as sed.", a.Path, int64(large), env.Limits.FileBytes))
+	}
 	if err != nil {
 		return pathFailed(a.Path, err)
 	}
-	defer func() { _ = f.Close() }()
-	limit := env.Limits.FileBytes
-	if info.Size() > int64(limit) {
-		return Failed(fmt.Sprintf("%s: has %d bytes; edit_file changes files of up to %d. Use a command such as sed.", a.Path, info.Size(), limit))
-	}
-	content, err := io.ReadAll(io.LimitReader(f, int64(limit)))
-	if err != nil {
-		return pathFailed(a.Path, err)
-	}
-	edited, line, err := toolhost.ReplaceOnce(string(content), a.Old, a.New)
+	edited, line, err := toolhost.ReplaceOnce(content, a.Old, a.New)
 	if err != nil {
 		return Failed(fmt.Sprintf("%s: %s.", a.Path, err))
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
@@ -40,29 +39,13 @@ type writeFileArguments struct {
 }
 
 func writeFile(ctx context.Context, env *Environment, a writeFileArguments) Result {
-	stored, kept := toolhost.Rewrite(present(env, a.Path), a.Content)
+	before, _ := contentOf(env.Workspace, env.Limits, a.Path) // a new file, and one that is too large, keep nothing
+	stored, kept := toolhost.Rewrite(before, a.Content)
 	text := fmt.Sprintf("Wrote %s: %d bytes, %d lines.", a.Path, len(stored), toolhost.CountLines(a.Content))
 	if kept != "" {
 		text += fmt.Sprintf(" The file's line ends are %s and were kept.", kept)
 	}
 	return replaceFile(ctx, env, a.Path, stored, text)
-}
-
-// present returns the content of a file that can be edited; empty if there is none.
-func present(env *Environment, path string) string {
-	f, info, err := env.Workspace.OpenRegular(path)
-	if err != nil {
-		return ""
-	}
-	defer func() { _ = f.Close() }()
-	if info.Size() > int64(env.Limits.FileBytes) {
-		return ""
-	}
-	content, err := io.ReadAll(io.LimitReader(f, int64(env.Limits.FileBytes)))
-	if err != nil {
-		return ""
-	}
-	return string(content)
 }
 
 // replaceFile stores a file's content and returns text, or why it could not be stored.

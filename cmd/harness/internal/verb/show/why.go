@@ -1,10 +1,9 @@
 package show
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
@@ -12,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/target"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/progress"
 )
 
 const (
@@ -101,7 +101,7 @@ func cycle(calls []placedCall) (length, times int) {
 	}
 	for length = 1; length <= whyCycle && 2*length <= len(keys); length++ {
 		times, end := 1, keys[len(keys)-length:]
-		for at := len(keys) - 2*length; at >= 0 && equal(keys[at:at+length], end); at -= length {
+		for at := len(keys) - 2*length; at >= 0 && slices.Equal(keys[at:at+length], end); at -= length {
 			times++
 		}
 		if times >= 2 {
@@ -111,19 +111,10 @@ func cycle(calls []placedCall) (length, times int) {
 	return 0, 0
 }
 
-func equal(a, b []string) bool { return strings.Join(a, "\n") == strings.Join(b, "\n") }
-
-// spelling returns arguments in one spelling, whatever the order of their members is.
+// spelling returns what equal arguments have in common, as the detection of loops compares them.
 func spelling(arguments *harnessv1.Content) string {
 	if blob := arguments.GetBlob(); blob != nil {
 		return blob.GetDigest()
 	}
-	decoder := json.NewDecoder(strings.NewReader(arguments.GetInline()))
-	decoder.UseNumber()
-	var value any
-	var out bytes.Buffer
-	if decoder.Decode(&value) != nil || json.NewEncoder(&out).Encode(value) != nil {
-		return arguments.GetInline()
-	}
-	return strings.TrimSpace(out.String())
+	return progress.Canonical(arguments.GetInline())
 }
