@@ -184,7 +184,7 @@ func play(t *testing.T, s *script, j *judge) outcome {
 			spec.Config.Quality = &harnessv1.QualityConfig{Enabled: proto.Bool(true), Model: spec.GetAgent().GetModel()}
 		}
 	})
-	if _, err := live.Gateway.StartRun(ctx, &harnessv1.StartRunRequest{RunId: r.ID, Spec: spec}); err != nil {
+	if _, err := live.Gateway(t).StartRun(ctx, &harnessv1.StartRunRequest{RunId: r.ID, Spec: spec}); err != nil {
 		t.Fatal(err)
 	}
 	return rec.outcome(r.Wait())

@@ -81,7 +81,7 @@ func TestBuiltInSubAgents(t *testing.T) {
 			s.Agent.Agents = append(s.Agent.Agents, &harnessv1.SubAgent{Name: name})
 		}
 	})
-	if _, err := live.Gateway.StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: spec}); err != nil {
+	if _, err := live.Gateway(t).StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: spec}); err != nil {
 		t.Fatal(err)
 	}
 	r.Wait().Want("DONE agent_done accepted")

@@ -134,11 +134,11 @@ func TestContractCommandIsKilledByAnInterrupt(t *testing.T) {
 	slow.Predicate.Timeout = durationpb.New(20 * time.Minute)
 	r := live.Prepare(t, live.Replies(contractFinish("first"), contractFinish("second")))
 	begun := contractFifo(r)
-	if _, err := live.Gateway.StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: r.Spec(contractOf(slow))}); err != nil {
+	if _, err := live.Gateway(t).StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: r.Spec(contractOf(slow))}); err != nil {
 		t.Fatal(err)
 	}
 	begun()
-	if _, err := live.Gateway.InterruptRun(t.Context(), &harnessv1.InterruptRunRequest{RunId: r.ID, Reason: "enough"}); err != nil {
+	if _, err := live.Gateway(t).InterruptRun(t.Context(), &harnessv1.InterruptRunRequest{RunId: r.ID, Reason: "enough"}); err != nil {
 		t.Fatal(err)
 	}
 	s := r.Wait()
@@ -150,7 +150,7 @@ func TestContractCommandIsKilledByAnInterrupt(t *testing.T) {
 	}
 	r.Write("ok.txt", "ok")
 	version := s.Events[len(s.Events)-1].GetVersion()
-	if _, err := live.Gateway.ResumeRun(t.Context(), &harnessv1.ResumeRunRequest{RunId: r.ID}); err != nil {
+	if _, err := live.Gateway(t).ResumeRun(t.Context(), &harnessv1.ResumeRunRequest{RunId: r.ID}); err != nil {
 		t.Fatal(err)
 	}
 	s = r.WaitAfter(version)
@@ -165,11 +165,11 @@ func TestContractCommandIsKilledByACancel(t *testing.T) {
 	slow.Predicate.Timeout = durationpb.New(20 * time.Minute)
 	r := live.Prepare(t, live.Replies(contractFinish("first")))
 	begun := contractFifo(r)
-	if _, err := live.Gateway.StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: r.Spec(contractOf(slow))}); err != nil {
+	if _, err := live.Gateway(t).StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: r.Spec(contractOf(slow))}); err != nil {
 		t.Fatal(err)
 	}
 	begun()
-	if _, err := live.Gateway.CancelRun(t.Context(), &harnessv1.CancelRunRequest{RunId: r.ID}); err != nil {
+	if _, err := live.Gateway(t).CancelRun(t.Context(), &harnessv1.CancelRunRequest{RunId: r.ID}); err != nil {
 		t.Fatal(err)
 	}
 	s := r.Wait()

@@ -3,9 +3,6 @@ package judgement
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -103,7 +100,7 @@ func TestContractSimpleFormIsTheModelsJudgement(t *testing.T) {
 		t.Parallel()
 		r := live.Prepare(t, live.Replies(live.Done()))
 		spec := r.Spec(lines, contractAccepts(&harnessv1.Acceptability{MinConfidence: proto.Float64(0.7)}))
-		_, err := live.Gateway.StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: spec})
+		_, err := live.Gateway(t).StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: spec})
 		if status.Code(err) != codes.InvalidArgument {
 			t.Fatalf("the start gives %v", err)
 		}
@@ -251,31 +248,14 @@ func TestContractEventsKeepTheirNames(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(contractFinish("first"), contractWrite("report.md", "r"), contractFinish("second")), contractOf(contractFile("report", "report.md")))
 	s.Want("DONE agent_done accepted")
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+live.Address+"/v1/runs/"+s.ID+"/events?names=seed", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := os.ReadFile(live.KeyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(key)))
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %v\n%s", response.Status, err, body)
-	}
+	body := stream(t, s.ID)
 	for _, name := range []string{"harness_started", "plan.commit", "stop.rejected", "contract.evaluated", "harness_completed"} {
-		if !strings.Contains(string(body), "event: "+name+"\n") {
+		if !strings.Contains(body, "event: "+name+"\n") {
 			t.Errorf("no event has the name %s", name)
 		}
 	}
 	for _, name := range []string{"harness_plan_selected", "harness_contract", "harness_retry"} {
-		if strings.Contains(string(body), name) {
+		if strings.Contains(body, name) {
 			t.Errorf("an event has the name %s", name)
 		}
 	}

@@ -30,7 +30,7 @@ func contractAsking(required bool, questions ...string) func(*harnessv1.RunSpec)
 
 // contractAnswer answers a pending call.
 func contractAnswer(r *live.Run, callID, text string, failed bool) error {
-	_, err := live.Gateway.SendInput(r.T.Context(), &harnessv1.SendInputRequest{RunId: r.ID, Input: &harnessv1.SendInputRequest_ToolAnswer{
+	_, err := live.Gateway(r.T).SendInput(r.T.Context(), &harnessv1.SendInputRequest{RunId: r.ID, Input: &harnessv1.SendInputRequest_ToolAnswer{
 		ToolAnswer: &harnessv1.ToolAnswer{CallId: callID, Result: content.Inline(text), IsError: failed},
 	}})
 	return err
@@ -66,7 +66,7 @@ func TestContractQuestionsArePutToTheUserAndAnswered(t *testing.T) {
 		contractAsking(true, "audience: Who is going to read it?", "length: How long may it be?"), contractAsking(false, "colour: Which colour?"))
 	s.Want("PARKED question")
 	itemsEqual(t, "pending", contractPending(s), "question Who is going to read it?", "question How long may it be?")
-	listed, err := live.Gateway.ListPending(t.Context(), &harnessv1.ListPendingRequest{RunId: s.ID})
+	listed, err := live.Gateway(t).ListPending(t.Context(), &harnessv1.ListPendingRequest{RunId: s.ID})
 	if err != nil || len(listed.GetPending()) != 2 || !strings.Contains(listed.GetPending()[0].GetCall().GetArguments().GetInline(), "Who is going to read it?") {
 		t.Fatalf("listed %v, %v", listed, err)
 	}
@@ -149,7 +149,7 @@ func TestContractQuestionIsNotAnsweredByAResume(t *testing.T) {
 	s := live.Play(t, live.Replies(contractFinish("first"), contractFinish("second")), contractAsking(true, "audience: Who is going to read it?"))
 	s.Want("PARKED question")
 	asked, version := contractWaits(s, 0), contractVersion(s)
-	if _, err := live.Gateway.ResumeRun(t.Context(), &harnessv1.ResumeRunRequest{RunId: s.ID}); err != nil {
+	if _, err := live.Gateway(t).ResumeRun(t.Context(), &harnessv1.ResumeRunRequest{RunId: s.ID}); err != nil {
 		t.Fatal(err)
 	}
 	s = s.WaitAfter(version)
@@ -173,7 +173,7 @@ func TestContractRequiredQuestionOfAnAutonomousAgentIsRejected(t *testing.T) {
 	t.Parallel()
 	r := live.Prepare(t, live.Replies(live.Done()))
 	spec := r.Spec(contractAsking(true, "audience: Who is going to read it?"), func(spec *harnessv1.RunSpec) { spec.Agent.Autonomous = true })
-	_, err := live.Gateway.StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: spec})
+	_, err := live.Gateway(t).StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: spec})
 	if status.Code(err) != codes.InvalidArgument || !strings.Contains(status.Convert(err).Message(), "spec.contract.questions[0].required") {
 		t.Errorf("the start said %v", err)
 	}

@@ -69,11 +69,11 @@ func TestContractThatCannotBeVerifiedIsRefusedAtStart(t *testing.T) {
 			t.Parallel()
 			r := live.Prepare(t, live.Replies(contractFinish("first")))
 			spec := r.Spec(func(spec *harnessv1.RunSpec) { spec.Contract = c.contract })
-			_, err := live.Gateway.StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: spec})
+			_, err := live.Gateway(t).StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: spec})
 			if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "spec.contract."+c.field) {
 				t.Errorf("refused with %v, want %s", err, c.field)
 			}
-			if _, err := live.Gateway.GetRun(t.Context(), &harnessv1.GetRunRequest{RunId: r.ID}); status.Code(err) != codes.NotFound {
+			if _, err := live.Gateway(t).GetRun(t.Context(), &harnessv1.GetRunRequest{RunId: r.ID}); status.Code(err) != codes.NotFound {
 				t.Errorf("the run: %v", err)
 			}
 		})

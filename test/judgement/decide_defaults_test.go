@@ -1,7 +1,6 @@
 package judgement
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -18,7 +17,7 @@ import (
 func TestDecideFillsWhatIsLeftOut(t *testing.T) {
 	t.Parallel()
 	decide := func(s *harnessv1.Snapshot) (string, error) {
-		r, err := harnessv1.NewStopDecisionServiceClient(live.Conn).Decide(t.Context(), &harnessv1.DecideRequest{Input: &harnessv1.StepInput{
+		r, err := harnessv1.NewStopDecisionServiceClient(live.At(t).Conn).Decide(t.Context(), &harnessv1.DecideRequest{Input: &harnessv1.StepInput{
 			Step: &harnessv1.Step{Snapshot: s, Message: &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{TurnNumber: 1, AgentDone: true}}},
 		}})
 		if err != nil {
@@ -57,7 +56,7 @@ func TestStopTheLargestNumberOfTurns(t *testing.T) {
 	t.Parallel()
 	r := live.Prepare(t, live.Replies(live.Calls(stopDone("one")), live.Calls(stopDone("two")), live.Calls(stopDone("three"))))
 	command := func(args ...string) {
-		out, err := exec.Command(live.Harness, append(args, "--server", live.Address, "--token-file", live.KeyFile)...).CombinedOutput()
+		out, err := live.Command(t, args...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}

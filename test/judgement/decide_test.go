@@ -26,7 +26,7 @@ import (
 // has nothing but the server's address and its key: the messages are made from its reflection.
 func TestDecideAcceptsStatesFromReflectionOnly(t *testing.T) {
 	t.Parallel()
-	conn := live.Conn
+	conn := live.At(t).Conn
 	method := reflected(t, conn, "harness.v1.StopDecisionService").Methods().ByName("Decide")
 	for file, want := range map[string]string{
 		"next-turn.json":      "repair",

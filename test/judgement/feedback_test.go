@@ -37,13 +37,13 @@ func TestVerifierIsCalibrated(t *testing.T) {
 	if got := parts(t, of(first, "verify")[0]); got["CALIBRATION"] != "" {
 		t.Errorf("before feedback: %q", got)
 	}
-	if _, err := live.Gateway.SendInput(t.Context(), &harnessv1.SendInputRequest{RunId: first.ID, RequestId: "f", Input: &harnessv1.SendInputRequest_Feedback{
+	if _, err := live.Gateway(t).SendInput(t.Context(), &harnessv1.SendInputRequest{RunId: first.ID, RequestId: "f", Input: &harnessv1.SendInputRequest_Feedback{
 		Feedback: &harnessv1.Feedback{Thumb: harnessv1.Thumb_THUMB_DOWN},
 	}}); err != nil {
 		t.Fatal(err)
 	}
 	waittest.Eventually(t, "the feedback is stored", func() bool {
-		p, err := live.Gateway.GetProfile(t.Context(), &harnessv1.GetProfileRequest{Profile: profile})
+		p, err := live.Gateway(t).GetProfile(t.Context(), &harnessv1.GetProfileRequest{Profile: profile})
 		return err == nil && p.GetState().GetThumbs() == 1
 	})
 	second, other := play("second", profile), play("other", "not-calibrated")

@@ -20,7 +20,7 @@ func hooksCommandLine(r *live.Run, agent string) (code int, said string) {
 	if err := os.WriteFile(file, []byte(agent), 0o600); err != nil {
 		r.T.Fatal(err)
 	}
-	cmd := exec.Command(live.Harness, "run", "--server", live.Address, "--token-file", live.KeyFile, "--workspace", r.Dir, "--agent", file, "--model", "openai:"+r.ID, "--run-id", r.ID, "--yolo", "Do the task.")
+	cmd := live.Command(r.T, "run", "--workspace", r.Dir, "--agent", file, "--model", "openai:"+r.ID, "--run-id", r.ID, "--yolo", "Do the task.")
 	out, err := cmd.CombinedOutput()
 	if exit := new(exec.ExitError); errors.As(err, &exit) {
 		return exit.ExitCode(), string(out)

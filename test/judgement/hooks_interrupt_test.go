@@ -51,7 +51,7 @@ func hooksHang(t *testing.T, topic harnessv1.HookTopic) {
 	case <-time.After(live.Limit):
 		t.Fatalf("the hook was not called: %v", r.State())
 	}
-	if _, err := live.Gateway.InterruptRun(t.Context(), &harnessv1.InterruptRunRequest{RunId: r.ID, Reason: "wait"}); err != nil {
+	if _, err := live.Gateway(t).InterruptRun(t.Context(), &harnessv1.InterruptRunRequest{RunId: r.ID, Reason: "wait"}); err != nil {
 		t.Fatal(err)
 	}
 	s := r.Wait()
@@ -69,7 +69,7 @@ func TestHooksOfAClientThatAttachesLater(t *testing.T) {
 	s := live.Play(t, hooksScript(live.Calls(live.Call("ask_client", live.Args{})), live.Calls(hooksWrite("a.txt", "A"))), phasesClientTool,
 		hooksSet(&harnessv1.Hook{Id: "guard", Topic: hooksBeforeCall, Tools: []string{"write_file"}, Callback: true}))
 	s.Want("PARKED client_tool")
-	stream, err := live.Gateway.Run(t.Context())
+	stream, err := live.Gateway(t).Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -187,7 +187,7 @@ func hooksVersion(s *live.Transcript) uint64 { return s.Events[len(s.Events)-1].
 // after the former one.
 func hooksResume(s *live.Transcript, b *harnessv1.Budgets) *live.Transcript {
 	s.T.Helper()
-	if _, err := live.Gateway.ResumeRun(s.T.Context(), &harnessv1.ResumeRunRequest{RunId: s.ID, Budgets: b}); err != nil {
+	if _, err := live.Gateway(s.T).ResumeRun(s.T.Context(), &harnessv1.ResumeRunRequest{RunId: s.ID, Budgets: b}); err != nil {
 		s.T.Fatal(err)
 	}
 	return s.WaitAfter(hooksVersion(s))
@@ -197,7 +197,7 @@ func hooksResume(s *live.Transcript, b *harnessv1.Budgets) *live.Transcript {
 func hooksSend(r *live.Run, req *harnessv1.SendInputRequest) {
 	r.T.Helper()
 	req.RunId = r.ID
-	if _, err := live.Gateway.SendInput(r.T.Context(), req); err != nil {
+	if _, err := live.Gateway(r.T).SendInput(r.T.Context(), req); err != nil {
 		r.T.Fatal(err)
 	}
 }

@@ -27,7 +27,7 @@ func TestHooksAskForAReviewOfACall(t *testing.T) {
 	}{
 		"resume": {
 			func(s *live.Transcript) {
-				if _, err := live.Gateway.ResumeRun(s.T.Context(), &harnessv1.ResumeRunRequest{RunId: s.ID}); err != nil {
+				if _, err := live.Gateway(t).ResumeRun(s.T.Context(), &harnessv1.ResumeRunRequest{RunId: s.ID}); err != nil {
 					s.T.Fatal(err)
 				}
 			},
@@ -101,7 +101,7 @@ func TestHooksReviewDoesNotAcceptAResult(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, hooksScript(live.Calls(hooksWrite("a.txt", "A"))), hooksSet(hooksRule(hooksBeforeCall, "tool == 'write_file'", hooksPause, "look")))
 	s.Want("PARKED review")
-	_, err := live.Gateway.SendInput(t.Context(), &harnessv1.SendInputRequest{RunId: s.ID, Input: &harnessv1.SendInputRequest_ToolAnswer{
+	_, err := live.Gateway(t).SendInput(t.Context(), &harnessv1.SendInputRequest{RunId: s.ID, Input: &harnessv1.SendInputRequest_ToolAnswer{
 		ToolAnswer: &harnessv1.ToolAnswer{CallId: "call_1_0", Result: content.Inline("done by hand")},
 	}})
 	if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "is_error") {

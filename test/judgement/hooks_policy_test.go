@@ -246,11 +246,11 @@ func TestHooksThatCannotBeAreRefusedAtTheStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := live.Prepare(t, hooksScript())
-			_, err := live.Gateway.StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: r.Spec(hooksSet(fine, c.hook))})
+			_, err := live.Gateway(t).StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: r.Spec(hooksSet(fine, c.hook))})
 			if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("the start gives %v, want an invalid argument that names %s", err, c.says)
 			}
-			if _, err := live.Gateway.GetRun(t.Context(), &harnessv1.GetRunRequest{RunId: r.ID}); status.Code(err) != codes.NotFound {
+			if _, err := live.Gateway(t).GetRun(t.Context(), &harnessv1.GetRunRequest{RunId: r.ID}); status.Code(err) != codes.NotFound {
 				t.Errorf("there is a run: %v", err)
 			}
 		})

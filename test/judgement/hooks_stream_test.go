@@ -29,7 +29,7 @@ type hooksStream struct {
 func hooksDrive(t *testing.T, m live.Model, answer hooksAnswer, edits ...func(*harnessv1.RunSpec)) *hooksStream {
 	t.Helper()
 	r := live.Prepare(t, m)
-	stream, err := live.Gateway.Run(t.Context())
+	stream, err := live.Gateway(t).Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,7 +107,7 @@ func TestItemsLaterTurnsGetTheStatusOfItems(t *testing.T) {
 // itemsBegin starts a prepared run and waits until it is parked or has ended.
 func itemsBegin(r *live.Run, edits ...func(*harnessv1.RunSpec)) *live.Transcript {
 	r.T.Helper()
-	if _, err := live.Gateway.StartRun(r.T.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: r.Spec(edits...)}); err != nil {
+	if _, err := live.Gateway(r.T).StartRun(r.T.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: r.Spec(edits...)}); err != nil {
 		r.T.Fatal(err)
 	}
 	return r.Wait()

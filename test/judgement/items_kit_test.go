@@ -220,7 +220,7 @@ func itemsText(t *testing.T, runID string, c *harnessv1.Content) string {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), live.Limit)
 	defer cancel()
-	stream, err := live.Gateway.GetBlob(ctx, &harnessv1.GetBlobRequest{RunId: runID, Digest: ref.GetDigest()})
+	stream, err := live.Gateway(t).GetBlob(ctx, &harnessv1.GetBlobRequest{RunId: runID, Digest: ref.GetDigest()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -238,7 +238,7 @@ func TestItemsOfTheAgentAreCheckedAtStart(t *testing.T) {
 				itemsOn(spec)
 			}
 			spec.Agent.WorkItemTemplates = c.items
-			_, err := live.Gateway.StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: spec})
+			_, err := live.Gateway(t).StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: spec})
 			if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "spec.agent."+c.field) {
 				t.Errorf("refused with %v, want %s", err, c.field)
 			}

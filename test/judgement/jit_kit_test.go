@@ -64,7 +64,7 @@ func jitBegin(r *live.Run, edits ...func(*harnessv1.RunSpec)) *live.Run {
 
 // jitTry asks for a prepared run to be started.
 func jitTry(r *live.Run, edits ...func(*harnessv1.RunSpec)) error {
-	_, err := live.Gateway.StartRun(r.T.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: r.Spec(edits...)})
+	_, err := live.Gateway(r.T).StartRun(r.T.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: r.Spec(edits...)})
 	return err
 }
 
@@ -81,7 +81,7 @@ func jitRefused(r *live.Run, edit func(*harnessv1.RunSpec), words ...string) {
 			r.T.Errorf("the refusal does not say %q: %v", w, err)
 		}
 	}
-	if _, err := live.Gateway.GetRun(r.T.Context(), &harnessv1.GetRunRequest{RunId: r.ID}); status.Code(err) != codes.NotFound {
+	if _, err := live.Gateway(r.T).GetRun(r.T.Context(), &harnessv1.GetRunRequest{RunId: r.ID}); status.Code(err) != codes.NotFound {
 		r.T.Errorf("there is a run: %v", err)
 	}
 }
@@ -127,7 +127,7 @@ func jitClient(name string, a *harnessv1.ToolAnnotations) *harnessv1.ToolSpec {
 // jitSend sends an input to a run and returns its outcome.
 func jitSend(r *live.Run, req *harnessv1.SendInputRequest) error {
 	req.RunId = r.ID
-	_, err := live.Gateway.SendInput(r.T.Context(), req)
+	_, err := live.Gateway(r.T).SendInput(r.T.Context(), req)
 	return err
 }
 

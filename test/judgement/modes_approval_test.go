@@ -3,9 +3,6 @@ package judgement
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
-	"os"
 	"strings"
 	"testing"
 
@@ -34,7 +31,7 @@ func TestModesApprovalOnce(t *testing.T) {
 			}
 		}
 	}
-	pending, err := live.Gateway.ListPending(t.Context(), &harnessv1.ListPendingRequest{RunId: r.ID})
+	pending, err := live.Gateway(t).ListPending(t.Context(), &harnessv1.ListPendingRequest{RunId: r.ID})
 	if err != nil || len(pending.GetPending()) != 1 || pending.GetPending()[0].GetCall().GetKind() != "approval" {
 		t.Errorf("pending are %v, %v", pending, err)
 	}
@@ -283,7 +280,7 @@ func TestModesApprovalShowsTheWholeCall(t *testing.T) {
 	same("the list over HTTP", string(list.Pending[0].Call.Arguments))
 	same("the run over HTTP", string(run.Pending[0].Arguments))
 	events := 0
-	for line := range strings.SplitSeq(modesFetch(t, "/v1/runs/"+r.ID+"/events?until=now", "application/x-ndjson"), "\n") {
+	for line := range strings.SplitSeq(live.Get(t, "/v1/runs/"+r.ID+"/events?until=now", "application/x-ndjson"), "\n") {
 		var e struct {
 			Type string
 			Data call
@@ -332,34 +329,9 @@ func TestModesApprovalOfAnotherCall(t *testing.T) {
 	}
 }
 
-// modesFetch returns what the gateway answers over HTTP.
-func modesFetch(t *testing.T, path, accept string) string {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+live.Address+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := os.ReadFile(live.KeyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(key)))
-	request.Header.Set("Accept", accept)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s, %v: %s", path, response.Status, err, body)
-	}
-	return string(body)
-}
-
 func modesGet(t *testing.T, path string, into any) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(modesFetch(t, path, "application/json")), into); err != nil {
+	if err := json.Unmarshal([]byte(live.Get(t, path, "application/json")), into); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -87,7 +87,7 @@ func modesUntilCall(r *live.Run) {
 	r.T.Helper()
 	ctx, cancel := context.WithTimeout(r.T.Context(), live.Limit)
 	defer cancel()
-	stream, err := live.Gateway.WatchRun(ctx, &harnessv1.WatchRunRequest{RunId: r.ID, NoDeltas: true})
+	stream, err := live.Gateway(r.T).WatchRun(ctx, &harnessv1.WatchRunRequest{RunId: r.ID, NoDeltas: true})
 	for err == nil {
 		var m *harnessv1.WatchRunResponse
 		if m, err = stream.Recv(); m.GetUpdate().GetEvent().GetToolCall() != nil {

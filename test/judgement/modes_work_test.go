@@ -2,7 +2,6 @@ package judgement
 
 import (
 	"context"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -260,7 +259,7 @@ func TestModesChangeInTheOpenTurn(t *testing.T) {
 	)))
 	jitBegin(r)
 	modesUntilCall(r)
-	out, err := exec.Command(live.Harness, "send", r.ID, "--mode", "plan", "--server", live.Address, "--token-file", live.KeyFile).CombinedOutput()
+	out, err := live.Command(t, "send", r.ID, "--mode", "plan").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -423,7 +422,7 @@ func TestModesChangeFromOtherPlaces(t *testing.T) {
 		"stream": func(t *testing.T, r *live.Run) {
 			ctx, cancel := context.WithTimeout(t.Context(), live.Limit)
 			defer cancel()
-			stream, err := live.Gateway.Run(ctx)
+			stream, err := live.Gateway(t).Run(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -449,7 +448,7 @@ func TestModesChangeFromOtherPlaces(t *testing.T) {
 			}
 		},
 		"command line": func(t *testing.T, r *live.Run) {
-			cmd := exec.Command(live.Harness, "send", r.ID, "--mode", "execute", "--server", live.Address, "--token-file", live.KeyFile)
+			cmd := live.Command(t, "send", r.ID, "--mode", "execute")
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,7 +32,7 @@ func TestOutputOfARunningCommandOverGRPC(t *testing.T) {
 	r := startPrinting(t)
 	ctx, cancel := context.WithTimeout(t.Context(), live.Limit)
 	defer cancel()
-	stream, err := live.Gateway.WatchRun(ctx, &harnessv1.WatchRunRequest{RunId: r.ID})
+	stream, err := live.Gateway(t).WatchRun(ctx, &harnessv1.WatchRunRequest{RunId: r.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,28 +69,10 @@ func TestOutputOfARunningCommandOverGRPC(t *testing.T) {
 
 func TestOutputOfARunningCommandOverHTTP(t *testing.T) {
 	r := startPrinting(t)
-	key, err := os.ReadFile(live.KeyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), live.Limit)
 	defer cancel()
 	open := func(query string) *bufio.Scanner {
-		t.Helper()
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+live.Address+"/v1/runs/"+r.ID+"/events"+query, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(key)))
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = resp.Body.Close() })
-		if resp.StatusCode != http.StatusOK {
-			t.Fatal(resp.Status)
-		}
-		return bufio.NewScanner(resp.Body)
+		return bufio.NewScanner(live.Open(ctx, t, "/v1/runs/"+r.ID+"/events"+query, ""))
 	}
 	without := open("?no_deltas=true")
 	with := open("")

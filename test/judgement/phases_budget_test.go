@@ -28,7 +28,7 @@ func phasesWhole(t *testing.T, all *live.Transcript) {
 	if starts, ends := len(all.Names("step.start")), len(all.Names("step.end")); starts != ends {
 		t.Errorf("%d steps began and %d ended", starts, ends)
 	}
-	got, err := live.Gateway.GetConversation(t.Context(), &harnessv1.GetConversationRequest{RunId: all.ID})
+	got, err := live.Gateway(t).GetConversation(t.Context(), &harnessv1.GetConversationRequest{RunId: all.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestPhasesAPausedRunCanBeEndedInstead(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, hooksScript(live.Calls(hooksWrite("a.txt", "A"))), phasesBudgets(&harnessv1.Budgets{ToolCalls: proto.Uint32(1)}))
 	s.Want("PARKED budget_exceeded:tool_calls")
-	if _, err := live.Gateway.CancelRun(t.Context(), &harnessv1.CancelRunRequest{RunId: s.ID, Reason: "too dear"}); err != nil {
+	if _, err := live.Gateway(t).CancelRun(t.Context(), &harnessv1.CancelRunRequest{RunId: s.ID, Reason: "too dear"}); err != nil {
 		t.Fatal(err)
 	}
 	end := s.WaitAfter(hooksVersion(s))
@@ -276,7 +276,7 @@ func TestPhasesABudgetInDollarsNeedsAPrice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := live.Prepare(t, live.Replies(live.Done()))
-			_, err := live.Gateway.StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: r.Spec(c.edits...)})
+			_, err := live.Gateway(t).StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: r.Spec(c.edits...)})
 			if c.names == "" {
 				if err != nil {
 					t.Fatal(err)
@@ -296,7 +296,7 @@ func TestPhasesABudgetInDollarsNeedsAPrice(t *testing.T) {
 	}
 	s := live.Play(t, hooksScript(live.Calls(hooksWrite("a.txt", "A"))), phasesBudgets(&harnessv1.Budgets{Turns: proto.Uint32(1)}))
 	s.Want("PARKED budget_exceeded:turns")
-	_, err := live.Gateway.ResumeRun(t.Context(), &harnessv1.ResumeRunRequest{RunId: s.ID, Budgets: &harnessv1.Budgets{Turns: proto.Uint32(9), CostUsd: proto.Float64(1)}})
+	_, err := live.Gateway(t).ResumeRun(t.Context(), &harnessv1.ResumeRunRequest{RunId: s.ID, Budgets: &harnessv1.Budgets{Turns: proto.Uint32(9), CostUsd: proto.Float64(1)}})
 	if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "budgets.cost_usd") {
 		t.Errorf("a resume with a budget that would not count: %v", err)
 	}

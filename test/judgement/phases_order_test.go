@@ -21,7 +21,7 @@ func phasesSeen(s *live.Transcript) []string {
 	var all []string
 	last := hooksVersion(s)
 	for v := uint64(1); v <= last; v++ {
-		got, err := live.Gateway.GetState(s.T.Context(), &harnessv1.GetStateRequest{RunId: s.ID, Version: v})
+		got, err := live.Gateway(s.T).GetState(s.T.Context(), &harnessv1.GetStateRequest{RunId: s.ID, Version: v})
 		if err != nil {
 			s.T.Fatal(err)
 		}
@@ -173,7 +173,7 @@ func TestPhasesEveryEndIsReportedOnceWithItsReason(t *testing.T) {
 			s := live.Play(t, c.model, c.edit, hooksSet(service.at("s", hooksSessionStart, hooksOnError, hooksOnComplete, hooksSessionEnd)...))
 			if name == "cancelled" {
 				s.Want("PARKED budget_exceeded:turns")
-				if _, err := live.Gateway.CancelRun(t.Context(), &harnessv1.CancelRunRequest{RunId: s.ID, Reason: "no money left"}); err != nil {
+				if _, err := live.Gateway(t).CancelRun(t.Context(), &harnessv1.CancelRunRequest{RunId: s.ID, Reason: "no money left"}); err != nil {
 					t.Fatal(err)
 				}
 				s = s.WaitAfter(0)
@@ -209,7 +209,7 @@ func TestPhasesEveryPauseIsReported(t *testing.T) {
 		service := hooksServe(t, nil)
 		r := live.Start(t, hooksScript(live.Calls(hooksShell("exec tail -f /dev/null"))), hooksSet(service.at("s", hooksOnPause)...))
 		phasesWait(r, "tool.call")
-		if _, err := live.Gateway.InterruptRun(t.Context(), &harnessv1.InterruptRunRequest{RunId: r.ID, Reason: "a person looks"}); err != nil {
+		if _, err := live.Gateway(t).InterruptRun(t.Context(), &harnessv1.InterruptRunRequest{RunId: r.ID, Reason: "a person looks"}); err != nil {
 			t.Fatal(err)
 		}
 		s := r.Wait()
@@ -261,7 +261,7 @@ func phasesWait(r *live.Run, name string) {
 	r.T.Helper()
 	ctx, cancel := context.WithTimeout(r.T.Context(), live.Limit)
 	defer cancel()
-	stream, err := live.Gateway.WatchRun(ctx, &harnessv1.WatchRunRequest{RunId: r.ID, NoDeltas: true})
+	stream, err := live.Gateway(r.T).WatchRun(ctx, &harnessv1.WatchRunRequest{RunId: r.ID, NoDeltas: true})
 	if err != nil {
 		r.T.Fatal(err)
 	}

@@ -140,7 +140,7 @@ func TestPhasesAClientRequestsAnotherPlan(t *testing.T) {
 		t.Parallel()
 		s := live.Play(t, hooksScript())
 		s.Want("DONE agent_done accepted")
-		_, err := live.Gateway.SendInput(t.Context(), &harnessv1.SendInputRequest{RunId: s.ID, Input: &harnessv1.SendInputRequest_Replan{Replan: &harnessv1.ReplanRequest{}}})
+		_, err := live.Gateway(t).SendInput(t.Context(), &harnessv1.SendInputRequest{RunId: s.ID, Input: &harnessv1.SendInputRequest_Replan{Replan: &harnessv1.ReplanRequest{}}})
 		if status.Code(err) != codes.FailedPrecondition {
 			after := s.WaitAfter(hooksVersion(s))
 			if err != nil || len(after.Names("input.rejected")) != 1 || len(after.Names("plan.draft")) != 0 {

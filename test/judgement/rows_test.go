@@ -2,9 +2,6 @@ package judgement
 
 import (
 	"fmt"
-	"io"
-	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -20,25 +17,7 @@ import (
 // stream returns the events of a run over HTTP with the seed's names.
 func stream(t *testing.T, id string) string {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+live.Address+"/v1/runs/"+id+"/events?names=seed", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := os.ReadFile(live.KeyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(key)))
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %v", response.Status, err)
-	}
-	return string(body)
+	return live.Get(t, "/v1/runs/"+id+"/events?names=seed", "")
 }
 
 // TestComplexWork: complex work is classified, planned, judged from three perspectives, healed
@@ -86,7 +65,7 @@ func TestComplexWork(t *testing.T) {
 	spec := r.Spec(withJudge("", "s1", "s2"), func(s *harnessv1.RunSpec) {
 		s.Goal, s.Agent.Instructions = content.Inline(wholeGoal), secret
 	})
-	if _, err := live.Gateway.StartRun(ctx, &harnessv1.StartRunRequest{RunId: r.ID, Spec: spec}); err != nil {
+	if _, err := live.Gateway(t).StartRun(ctx, &harnessv1.StartRunRequest{RunId: r.ID, Spec: spec}); err != nil {
 		t.Fatal(err)
 	}
 	s := r.Wait()

@@ -192,7 +192,7 @@ func stopVersion(s *live.Transcript) uint64 { return s.Events[len(s.Events)-1].G
 func stopSend(r *live.Run, req *harnessv1.SendInputRequest) {
 	r.T.Helper()
 	req.RunId = r.ID
-	if _, err := live.Gateway.SendInput(r.T.Context(), req); err != nil {
+	if _, err := live.Gateway(r.T).SendInput(r.T.Context(), req); err != nil {
 		r.T.Fatal(err)
 	}
 }
@@ -227,7 +227,7 @@ func stopNoRules(spec *harnessv1.RunSpec) {
 // stopPlay starts a prepared run and waits until it is parked or has ended.
 func stopPlay(r *live.Run, edits ...func(*harnessv1.RunSpec)) *live.Transcript {
 	r.T.Helper()
-	if _, err := live.Gateway.StartRun(r.T.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: r.Spec(edits...)}); err != nil {
+	if _, err := live.Gateway(r.T).StartRun(r.T.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: r.Spec(edits...)}); err != nil {
 		r.T.Fatal(err)
 	}
 	return r.Wait()

@@ -72,7 +72,7 @@ func TestStopExhaustedWindow(t *testing.T) {
 			if c.edit != nil {
 				edits = append(edits, c.edit)
 			}
-			if _, err := live.Gateway.StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: r.Spec(edits...)}); err != nil {
+			if _, err := live.Gateway(t).StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: r.Spec(edits...)}); err != nil {
 				t.Fatal(err)
 			}
 			s := r.Wait()
@@ -95,7 +95,7 @@ func TestStopOutageParksWithATimer(t *testing.T) {
 	if s.Result.GetTurnCount() != 0 || s.Result.GetWakeAt() == nil {
 		t.Errorf("%d turns, wakes at %v", s.Result.GetTurnCount(), s.Result.GetWakeAt())
 	}
-	if _, err := live.Gateway.ResumeRun(t.Context(), &harnessv1.ResumeRunRequest{RunId: r.ID}); err != nil {
+	if _, err := live.Gateway(t).ResumeRun(t.Context(), &harnessv1.ResumeRunRequest{RunId: r.ID}); err != nil {
 		t.Fatal(err)
 	}
 	s = r.WaitAfter(stopVersion(s))
@@ -138,7 +138,7 @@ func TestStopCancelWinsInTheLastTurn(t *testing.T) {
 	m, asked := stopHanging(t, live.Done())
 	r := live.Start(t, m, stopMaxTurns(1))
 	stopAwait(t, asked)
-	if _, err := live.Gateway.CancelRun(t.Context(), &harnessv1.CancelRunRequest{RunId: r.ID, Reason: "not needed any more"}); err != nil {
+	if _, err := live.Gateway(t).CancelRun(t.Context(), &harnessv1.CancelRunRequest{RunId: r.ID, Reason: "not needed any more"}); err != nil {
 		t.Fatal(err)
 	}
 	s := r.Wait()
@@ -155,12 +155,12 @@ func TestStopInterruptParksAndResumeContinues(t *testing.T) {
 	m, asked := stopHanging(t, live.Done())
 	r := live.Start(t, m)
 	stopAwait(t, asked)
-	if _, err := live.Gateway.InterruptRun(t.Context(), &harnessv1.InterruptRunRequest{RunId: r.ID}); err != nil {
+	if _, err := live.Gateway(t).InterruptRun(t.Context(), &harnessv1.InterruptRunRequest{RunId: r.ID}); err != nil {
 		t.Fatal(err)
 	}
 	s := r.Wait()
 	s.Want("PARKED interrupted")
-	if _, err := live.Gateway.ResumeRun(t.Context(), &harnessv1.ResumeRunRequest{RunId: r.ID}); err != nil {
+	if _, err := live.Gateway(t).ResumeRun(t.Context(), &harnessv1.ResumeRunRequest{RunId: r.ID}); err != nil {
 		t.Fatal(err)
 	}
 	s = r.WaitAfter(stopVersion(s))

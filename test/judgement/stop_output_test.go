@@ -110,7 +110,7 @@ func TestOutputMayBeLarge(t *testing.T) {
 func TestOutputSchemaIsCheckedAtTheStart(t *testing.T) {
 	t.Parallel()
 	r := live.Prepare(t, live.Replies(live.Done()))
-	_, err := live.Gateway.StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: r.Spec(outputOf(`{"type":"thing"}`))})
+	_, err := live.Gateway(t).StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: r.Spec(outputOf(`{"type":"thing"}`))})
 	if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "output_schema") {
 		t.Errorf("got %v", err)
 	}

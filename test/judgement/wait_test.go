@@ -42,7 +42,7 @@ func TestWaitEnds(t *testing.T) {
 					if c.args["path"] == nil && c.args["command"] == nil {
 						return
 					}
-					if got, err := live.Gateway.GetRun(t.Context(), &harnessv1.GetRunRequest{RunId: r.ID}); err == nil && waitChecked(got) {
+					if got, err := live.Gateway(t).GetRun(t.Context(), &harnessv1.GetRunRequest{RunId: r.ID}); err == nil && waitChecked(got) {
 						_ = os.WriteFile(filepath.Join(r.Dir, "go"), nil, 0o600)
 						return
 					}
@@ -149,7 +149,7 @@ func TestWaitCommandIsUnderThePolicyOfCommands(t *testing.T) {
 func waitParked(r *live.Run) {
 	r.T.Helper()
 	for {
-		got, err := live.Gateway.GetRun(r.T.Context(), &harnessv1.GetRunRequest{RunId: r.ID})
+		got, err := live.Gateway(r.T).GetRun(r.T.Context(), &harnessv1.GetRunRequest{RunId: r.ID})
 		if err != nil {
 			r.T.Fatal(err)
 		}
@@ -174,12 +174,12 @@ func TestWaitIsInterrupted(t *testing.T) {
 	t.Parallel()
 	r := live.Start(t, stopOnce(waitCall(live.Args{"command": "false"})))
 	waitParked(r)
-	if _, err := live.Gateway.InterruptRun(t.Context(), &harnessv1.InterruptRunRequest{RunId: r.ID}); err != nil {
+	if _, err := live.Gateway(t).InterruptRun(t.Context(), &harnessv1.InterruptRunRequest{RunId: r.ID}); err != nil {
 		t.Fatal(err)
 	}
 	s := r.Wait()
 	s.Want("PARKED interrupted")
-	if _, err := live.Gateway.ResumeRun(t.Context(), &harnessv1.ResumeRunRequest{RunId: r.ID}); err != nil {
+	if _, err := live.Gateway(t).ResumeRun(t.Context(), &harnessv1.ResumeRunRequest{RunId: r.ID}); err != nil {
 		t.Fatal(err)
 	}
 	r.WaitAfter(stopVersion(s)).Want("DONE agent_done accepted")

@@ -1,147 +1,35 @@
-// Package live runs the shipped binary as one process with every role, for tests that
-// observe how it judges a run: when a run may stop, which evidence it needs, how it is
-// steered, which subscribers are called.
+// Package live runs the shipped binary for tests that observe how it judges a run: when a
+// run may stop, which evidence it needs, how it is steered, which subscribers are called.
+// Runs are those of the background process of a fresh home, as users have it, or of
+// harness serve for the tests that Main names.
 //
 // Models are functions that a strict server of the provider's protocol calls; the server
 // records every request. Workspaces, commands, hooks and checks are real.
 package live
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/event/eventjson"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/test/kit/keytest"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 	"github.com/harnessmesh/harnessmesh/test/kit/program"
-	"github.com/harnessmesh/harnessmesh/test/kit/storetest"
 )
-
-// The process under test.
-var (
-	// Harness is the path of the binary.
-	Harness string
-	// Address is the gateway's address, addresses those of all roles, HOST:PORT.
-	Address   string
-	addresses = map[string]string{}
-	// KeyFile has the key of the gateway, for other processes.
-	KeyFile string
-	// Gateway is a client on Conn.
-	Gateway harnessv1.GatewayServiceClient
-	Conn    *grpc.ClientConn
-
-	models = &modelServer{}
-)
-
-// parallel is how many tests run at the same time, unless -parallel is set: most of them
-// wait for the process under test.
-const parallel = 8
-
-// Main runs the tests of a package against one process with every role. It returns the
-// exit code.
-func Main(m *testing.M) int {
-	storetest.InMemory()
-	flag.Parse()
-	parallel := max(parallel, runtime.GOMAXPROCS(0))
-	flag.Visit(func(f *flag.Flag) {
-		if f.Name == "test.parallel" {
-			parallel = 0
-		}
-	})
-	if parallel > 0 {
-		if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-	}
-	dir, err := os.MkdirTemp("", "harness-live")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	stop, err := startProcess(dir)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer stop()
-	return m.Run()
-}
-
-var readyLine = regexp.MustCompile(`ready role=(\S+) addr=(\S+)`)
-
-// startProcess starts the program and connects to it.
-func startProcess(dir string) (stop func(), err error) {
-	if Harness, err = program.Harness(); err != nil {
-		return nil, err
-	}
-	KeyFile = keytest.File(filepath.Join(dir, "data"))
-	models.start()
-	cmd := exec.Command(Harness, "serve", "--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0", "--sync", "interval")
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + os.TempDir(), "OPENAI_BASE_URL=" + models.http.BaseURL()}
-	errs, err := cmd.StderrPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	lines := bufio.NewScanner(errs)
-	var output []string
-	for Address == "" && lines.Scan() {
-		output = append(output, lines.Text())
-		if m := readyLine.FindStringSubmatch(lines.Text()); m != nil {
-			addresses[m[1]] = m[2]
-			Address = addresses["gateway"]
-		}
-	}
-	if Address == "" {
-		_ = cmd.Process.Kill()
-		return nil, fmt.Errorf("harness serve: %w\n%s", cmd.Wait(), strings.Join(output, "\n"))
-	}
-	var reading sync.WaitGroup
-	reading.Go(func() {
-		for lines.Scan() {
-			if os.Getenv("HARNESS_TEST_STDERR") != "" {
-				fmt.Fprintln(os.Stderr, lines.Text())
-			}
-		}
-	})
-	if Conn, err = grpc.NewClient(Address, grpc.WithTransportCredentials(insecure.NewCredentials()), keytest.With(filepath.Join(dir, "data"))); err != nil {
-		return nil, err
-	}
-	Gateway = harnessv1.NewGatewayServiceClient(Conn)
-	return func() {
-		_ = Conn.Close()
-		_ = cmd.Process.Signal(os.Interrupt)
-		reading.Wait()
-		_ = cmd.Wait()
-		models.http.Close()
-	}, nil
-}
 
 // Model returns the reply to request n, from 0.
 type Model func(n int, req *modeltest.Request) modeltest.Reply
@@ -224,7 +112,7 @@ func Start(t *testing.T, m Model, edits ...func(*harnessv1.RunSpec)) *Run {
 	spec := r.Spec(edits...)
 	ctx, cancel := context.WithTimeout(t.Context(), Limit)
 	defer cancel()
-	if _, err := Gateway.StartRun(ctx, &harnessv1.StartRunRequest{RunId: r.ID, Spec: spec}); err != nil {
+	if _, err := Gateway(t).StartRun(ctx, &harnessv1.StartRunRequest{RunId: r.ID, Spec: spec}); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -297,7 +185,7 @@ func (r *Run) Follow(until harnessv1.WatchUntil, after uint64) *Transcript {
 	r.T.Helper()
 	ctx, cancel := context.WithTimeout(r.T.Context(), Limit)
 	defer cancel()
-	stream, err := Gateway.WatchRun(ctx, &harnessv1.WatchRunRequest{RunId: r.ID, Until: until, AfterVersion: after, NoDeltas: true, Tree: proto.Bool(false)})
+	stream, err := Gateway(r.T).WatchRun(ctx, &harnessv1.WatchRunRequest{RunId: r.ID, Until: until, AfterVersion: after, NoDeltas: true, Tree: proto.Bool(false)})
 	if err != nil {
 		r.T.Fatal(err)
 	}
@@ -394,7 +282,7 @@ func (s *Transcript) String() string {
 // State returns the newest snapshot.
 func (r *Run) State() *harnessv1.Snapshot {
 	r.T.Helper()
-	got, err := Gateway.GetState(r.T.Context(), &harnessv1.GetStateRequest{RunId: r.ID})
+	got, err := Gateway(r.T).GetState(r.T.Context(), &harnessv1.GetStateRequest{RunId: r.ID})
 	if err != nil {
 		r.T.Fatal(err)
 	}
