@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/redraw"
 )
 
 const (
@@ -52,7 +53,7 @@ func (o *output) checkCommand(ctx context.Context, src Sources) (*harnessv1.Requ
 func withTail(text string, end *harnessv1.CheckCommandResponse) string {
 	tail := strings.TrimSpace(end.GetErrorOutput())
 	if tail == "" {
-		tail = strings.TrimSpace(end.GetOutput())
+		tail = strings.TrimSpace(redraw.Text(end.GetOutput()))
 	}
 	if tail == "" {
 		return text + ", without any output"

@@ -13,6 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/executor/interrupt"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/redraw"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/services/repair"
@@ -102,7 +103,7 @@ func (o *observer) runWaitCommand(ctx context.Context, call *harnessv1.PendingCa
 	case r.GetError() != "":
 		return nil, errors.New(r.GetError())
 	}
-	output := content.Clean(strings.TrimSpace(r.GetOutput() + r.GetErrorOutput()))
+	output := content.Clean(strings.TrimSpace(redraw.Text(r.GetOutput()) + r.GetErrorOutput()))
 	if len(output) > maxWaitOutput {
 		output = "…" + strings.ToValidUTF8(output[len(output)-maxWaitOutput+len("…"):], "")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/redraw"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/calls"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
@@ -81,9 +82,12 @@ func (s *Server) runCheck(ctx context.Context, req *harnessv1.CheckCommandReques
 
 	output := toolhost.CheckExcerpt(toolhost.CheckOutputBytes)
 	errorOutput := toolhost.CheckExcerpt(toolhost.CheckErrorBytes)
+	// Programs parse the standard output, models and people read the errors.
+	shownErrors := redraw.NewFilter(errorOutput)
 	exit, err := s.commands.Run(ctx, command.Request{Run: run, Workspace: w.Dir, Folder: w.Folder(), Confinement: req.GetConfinement()}, process.Command{
-		Line: req.GetCommand(), Input: req.GetInput(), Output: output, Errors: errorOutput,
+		Line: req.GetCommand(), Input: req.GetInput(), Output: output, Errors: shownErrors,
 	})
+	_ = shownErrors.Close() // an excerpt takes all
 	resp.Output = toolhost.CheckText(output, toolhost.CheckOutputBytes)
 	if exit.RefusedHosts != "" {
 		_, _ = io.WriteString(errorOutput, "\n["+exit.RefusedHosts+"]\n")

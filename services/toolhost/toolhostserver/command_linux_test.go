@@ -208,3 +208,18 @@ f 1`})
 	}
 	expect(t, (<-first).resp, cancelled, false)
 }
+
+// TestProgressIsItsLastFrame: the result of a command, and the errors of a check, appear as on a
+// terminal at the end. Line ends, and the standard output of a check, which programs parse, stay.
+func TestProgressIsItsLastFrame(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, Config{})
+	const progress = `printf 'one\r\n'; for i in 1 2 3; do printf '\r%s%%' $i; done; printf '\na 1\nb 1\n\033[2A\033[2Ka 2\n\033[2Kb 2\n'`
+	const shown = "one\r\n3%\na 2\nb 2\n"
+	expect(t, h.execute(h.request(tools.RunCommand, "c1", map[string]any{"command": progress})), done, false, shown+"[exit code 0]")
+
+	r := h.check(checkRequest(h.dir, "k", "{ "+progress+"; } >&2; printf '1\\r2'"))
+	if r.GetErrorOutput() != shown || r.GetOutput() != "1\r2" {
+		t.Errorf("the check: %v", r)
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/approval"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/redraw"
 )
 
 const (
@@ -47,13 +48,11 @@ func failure(tool, text string) (head string, last []string) {
 	return cmp.Or(head, "failed"), lines
 }
 
-// printedLines returns the lines of an output that are not blank, as a terminal would show them: a
-// carriage return writes over its line.
+// printedLines returns the lines of an output that are not blank, as a terminal shows them.
 func printedLines(text string) []string {
 	var lines []string
-	for line := range strings.Lines(ansi.Strip(text)) {
-		line = strings.TrimRight(line, "\r\n\t ")
-		if line = line[strings.LastIndexByte(line, '\r')+1:]; strings.TrimSpace(line) != "" {
+	for line := range strings.Lines(ansi.Strip(redraw.Text(text))) {
+		if line = strings.TrimRight(line, "\r\n\t "); strings.TrimSpace(line) != "" {
 			lines = append(lines, strings.ReplaceAll(line, "\t", "    "))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/redraw"
 )
 
 const (
@@ -40,16 +41,15 @@ func (o *callOutput) add(p *harnessv1.ToolOutput) {
 	o.end = end
 }
 
-// lines returns the last lines, each of at most width columns, as a terminal would show
-// them: a carriage return writes over its line.
+// lines returns the last lines, each of at most width columns, as a terminal shows
+// them.
 func (o *callOutput) lines(s Style, width int) []string {
 	lead := "    " + s.bar()
 	room := width - ansi.StringWidth(lead)
-	all := strings.Split(strings.TrimRight(ansi.Strip(o.text), "\r\n"), "\n")
+	all := strings.Split(strings.TrimRight(ansi.Strip(redraw.Text(o.text)), "\r\n"), "\n")
 	var lines []string
 	for _, line := range all[max(0, len(all)-outputLines):] {
-		line = strings.TrimRight(line, "\r")
-		line = clean(strings.ReplaceAll(line[strings.LastIndexByte(line, '\r')+1:], "\t", "    "))
+		line = clean(strings.ReplaceAll(strings.TrimRight(line, "\r"), "\t", "    "))
 		lines = append(lines, s.dim(lead+ansi.Truncate(line, room, s.mark("…", "..."))))
 	}
 	if o.text == "" {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/harnessmesh/harnessmesh/pkg/redraw"
 )
 
 // tail keeps the end of a written text, for messages.
@@ -32,7 +34,7 @@ func (t *tail) Write(data []byte) (int, error) {
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(t.text), "\uFFFD")), "\n")
+	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(redraw.Text(string(t.text)), "\uFFFD")), "\n")
 	end := lines[len(lines)-1]
 	if !strings.HasPrefix(end, "Node.js v") {
 		return end

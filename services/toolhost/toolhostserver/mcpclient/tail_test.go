@@ -6,6 +6,7 @@ import "testing"
 func TestTheLineThatTellsMost(t *testing.T) {
 	t.Parallel()
 	for written, want := range map[string]string{
+		"npx\r1/2\rError: gone\r\n":        "Error: gone",
 		"":                                 "",
 		"starting\nno such file: x\n\n":    "no such file: x",
 		"Error: old\nlistening on stdio\n": "listening on stdio",

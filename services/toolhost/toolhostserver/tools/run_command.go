@@ -8,6 +8,7 @@ import (
 	"time"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/redraw"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
 )
@@ -64,7 +65,9 @@ func runCommand(ctx context.Context, env *Environment, a runCommandArguments) Re
 		return startCommand(ctx, env, a)
 	}
 	output := toolhost.NewExcerpt(env.Limits.CommandHeadBytes, env.Limits.CommandTailBytes)
-	exit, err := env.Command(ctx, a.Command, output)
+	shown := redraw.NewFilter(output)
+	exit, err := env.Command(ctx, a.Command, shown)
+	_ = shown.Close() // an excerpt takes all
 	text := output.Text("To see all of it, write it to a file and read that.")
 	if exit.RefusedHosts != "" {
 		text = toolhost.AppendLine(text, "["+exit.RefusedHosts+"]")

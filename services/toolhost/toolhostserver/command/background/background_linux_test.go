@@ -194,8 +194,8 @@ func TestOutputNeverStops(t *testing.T) {
 		t.Errorf("got %d, %v", n, err)
 	}
 	<-grown
-	if text, left, err := readOutput(path, 0, 6); text != "one\n" || left != 4 || err != nil {
-		t.Errorf("got %q, %d, %v", text, left, err)
+	if text, next, left, err := readOutput(path, 0, 6); text != "one\n" || next != 4 || left != 4 || err != nil {
+		t.Errorf("got %q, %d, %d, %v", text, next, left, err)
 	}
 	if err := o.close(); err != nil {
 		t.Fatal(err)
@@ -206,7 +206,41 @@ func TestOutputNeverStops(t *testing.T) {
 	if size, dropped, _ := o.state(); size != 8 || dropped != 4 || !strings.HasSuffix(o.tailText(), "more") {
 		t.Errorf("got %d, %d, %q", size, dropped, o.tailText())
 	}
-	if text, left, err := readOutput(path+".none", 0, 6); text != "" || left != 0 || err != nil {
-		t.Errorf("a missing file: %q, %d, %v", text, left, err)
+	if text, next, left, err := readOutput(path+".none", 3, 6); text != "" || next != 3 || left != 0 || err != nil {
+		t.Errorf("a missing file: %q, %d, %d, %v", text, next, left, err)
+	}
+}
+
+// TestProgressIsReadAsItsLastFrame: a read continues after frames that are drawn over, and the offset
+// counts all bytes of the output.
+func TestProgressIsReadAsItsLastFrame(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "run", "bg1")
+	o, err := openOutput(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const limit = 100
+	frames, lines := strings.Repeat("\rframe", 5000), strings.Repeat("a line\n", 50)
+	for _, part := range []string{"begin\n", frames, "\rlast!!\n", lines} {
+		_, _ = o.Write([]byte(part))
+	}
+	if err := o.close(); err != nil {
+		t.Fatal(err)
+	}
+	got, reads := "", 0
+	for offset, left := int64(0), int64(1); left > 0; reads++ {
+		var text string
+		before := offset
+		if text, offset, left, err = readOutput(path, offset, limit); err != nil || offset <= before || len(text) > limit {
+			t.Fatalf("a read at %d: %q, next %d, %v", before, text, offset, err)
+		}
+		got += text
+	}
+	if strings.Count(got, "frame") > reads || !strings.Contains(got, "last!!\n") || !strings.HasSuffix(got, lines) || reads > 12 {
+		t.Errorf("%d reads: %q", reads, got)
+	}
+	if tail := o.tailText(); !strings.Contains(tail, "begin\nlast!!\na line\n") {
+		t.Errorf("the tail is %q", tail)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/harnessmesh/harnessmesh/pkg/redraw"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 )
 
@@ -19,9 +20,11 @@ type output struct {
 	mu   sync.Mutex
 	file *os.File
 	size int64
-	// dropped counts the bytes that the file does not have; tail is the end of the whole output.
+	// dropped counts the bytes that the file does not have; tail is the end of the whole output,
+	// as a terminal shows it, and shown writes to it.
 	dropped int64
 	tail    *toolhost.Excerpt
+	shown   *redraw.Filter
 	// grown is closed when the output has grown, and replaced.
 	grown chan struct{}
 }
@@ -61,7 +64,8 @@ func openOutput(path string) (*output, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &output{path: path, file: file, tail: toolhost.NewExcerpt(0, toolhost.BackgroundTail), grown: make(chan struct{})}, nil
+	tail := toolhost.NewExcerpt(0, toolhost.BackgroundTail)
+	return &output{path: path, file: file, tail: tail, shown: redraw.NewFilter(tail), grown: make(chan struct{})}, nil
 }
 
 // Write appends p. It never fails: what cannot be stored is dropped, so that the command
@@ -69,7 +73,7 @@ func openOutput(path string) (*output, error) {
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	_, _ = o.tail.Write(p)
+	_, _ = o.shown.Write(p)
 	room := min(int64(len(p)), toolhost.BackgroundBytes-o.size)
 	n, err := o.file.Write(p[:room])
 	o.size += int64(n)
@@ -92,6 +96,7 @@ func (o *output) state() (size, dropped int64, grown <-chan struct{}) {
 func (o *output) tailText() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	_ = o.shown.Close() // an excerpt takes all
 	return o.tail.Text("Read it with command_output.")
 }
 
@@ -101,37 +106,45 @@ func (o *output) close() error {
 	return o.file.Close()
 }
 
-// readOutput reads up to limit bytes of an output from an offset on, and returns how many
-// bytes the file has after that. A file that is no longer there is empty. What follows the
-// last line break is left for the next read if there is more to read.
-func readOutput(path string, offset, limit int64) (text string, left int64, err error) {
+// readOutput returns up to limit bytes of an output from an offset on, as a terminal shows them,
+// the offset after them, and how many bytes the file has after that. A file that is no longer
+// there is empty. What follows the last line break is left for the next read if there is more to
+// read. Frames of progress that a later one draws over do not count: the read continues after them.
+func readOutput(path string, offset, limit int64) (text string, next, left int64, err error) {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return "", 0, nil
+		return "", offset, 0, nil
 	}
 	if err != nil {
-		return "", 0, err
+		return "", offset, 0, err
 	}
 	defer func() { _ = file.Close() }()
 	info, err := file.Stat()
 	if err != nil {
-		return "", 0, err
+		return "", offset, 0, err
 	}
 	size := info.Size()
-	if offset >= size {
-		return "", 0, nil
+	next = offset
+	for n := limit; offset < size; n *= 2 {
+		data := make([]byte, min(n, size-offset))
+		read, err := file.ReadAt(data, offset)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return "", offset, 0, err
+		}
+		whole := int64(read) >= size-offset
+		if data = data[:read]; !whole {
+			data = wholeLines(data)
+		}
+		shown := redraw.Text(string(data))
+		if next > offset && int64(len(shown)) > limit {
+			break // too much: the former read counts
+		}
+		text, next = shown, offset+int64(len(data))
+		if whole || read < len(data) || int64(len(shown)) > limit/2 {
+			break
+		}
 	}
-	data := make([]byte, min(limit, size-offset))
-	n, err := file.ReadAt(data, offset)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return "", 0, err
-	}
-	data = data[:n]
-	if left = size - offset - int64(n); left > 0 {
-		data = wholeLines(data)
-		left = size - offset - int64(len(data))
-	}
-	return string(data), left, nil
+	return text, next, max(0, size-next), nil
 }
 
 // wholeLines returns the data up to its last line break, all of it if it has none.

@@ -28,8 +28,7 @@ func (s *Commands) Read(ctx context.Context, run string, r Query) (Output, error
 	if b != nil {
 		_, out.Dropped, _ = b.output.state()
 	}
-	out.Text, out.Left, err = readOutput(s.outputs.path(run, c.GetId()), r.Offset, r.Limit)
-	out.Next = r.Offset + int64(len(out.Text))
+	out.Text, out.Next, out.Left, err = readOutput(s.outputs.path(run, c.GetId()), r.Offset, r.Limit)
 	return out, err
 }
 
