@@ -6,11 +6,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -139,5 +143,21 @@ func TestConnectionsOfAPeerAreBounded(t *testing.T) {
 		if err := s.CloseSend(); err != nil && !errors.Is(err, io.EOF) {
 			t.Error(err)
 		}
+	}
+}
+
+// TestHeadersOfACallAreBounded: they are received before the token of the call is checked, on every listener over TCP.
+func TestHeadersOfACallAreBounded(t *testing.T) {
+	g := startGateway(t, Config{Confined: func() bool { return true }, Roles: []string{workflow.AllRoles}})
+	list := func(bytes int) error {
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "x-text", strings.Repeat("a", bytes))
+		_, err := harnessv1.NewGatewayServiceClient(dialPlain(t, g.Addr(workflow.Gateway), g.key(t))).ListRuns(ctx, &harnessv1.ListRunsRequest{})
+		return err
+	}
+	if err := list(maxHeaders / 2); err != nil {
+		t.Error(err)
+	}
+	if err := list(maxHeaders); status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "header list size") {
+		t.Errorf("headers of more than %d bytes: %v", maxHeaders, err)
 	}
 }

@@ -25,12 +25,14 @@ const (
 	httpHeaderTime = 10 * time.Second
 	// httpReadTime bounds the time to receive a request with its body, which may have files
 	// of 20 MB; it does not apply to the response of a stream.
-	httpReadTime   = 2 * time.Minute
-	httpIdleTime   = 2 * time.Minute
-	httpHeaderSize = 64 << 10
+	httpReadTime = 2 * time.Minute
+	httpIdleTime = 2 * time.Minute
 	// httpStop is how long requests may take to end once the gateway is closed.
 	httpStop = 2 * time.Second
 )
+
+// maxHeaders bounds the bytes of the headers of a call or an HTTP request.
+const maxHeaders = 64 << 10
 
 // openDoor serves gRPC and HTTP on the gateway's port, with TLS if configured, for callers
 // with a token or the key, and for the callers of roles that processes of the mesh admit.
@@ -55,7 +57,7 @@ func (n *Node) openDoor(listener *frontdoor.BoundedListener, roles *roledoor.Doo
 	client := harnessv1.NewGatewayServiceClient(guard.Confine(n.local.conn))
 	web := &http.Server{
 		Handler:           n.observed.metrics.HTTP(n.facade(client, guard, listener.Proven)),
-		ReadHeaderTimeout: httpHeaderTime, ReadTimeout: httpReadTime, IdleTimeout: min(httpIdleTime, n.cfg.IdleTimeout), MaxHeaderBytes: httpHeaderSize,
+		ReadHeaderTimeout: httpHeaderTime, ReadTimeout: httpReadTime, IdleTimeout: min(httpIdleTime, n.cfg.IdleTimeout), MaxHeaderBytes: maxHeaders,
 		ErrorLog: slog.NewLogLogger(n.cfg.Logger.Handler(), slog.LevelDebug),
 	}
 	n.pending = append(n.pending, func() {

@@ -94,11 +94,13 @@ const (
 	pingTimeout = 20 * time.Second
 )
 
-// connectionOptions end connections over TCP that have no call, or no peer any more.
+// connectionOptions end connections over TCP that have no call, or no peer any more, and bound the
+// headers of a call, which are received before its token is checked.
 func (n *Node) connectionOptions() []grpc.ServerOption {
-	return []grpc.ServerOption{grpc.KeepaliveParams(keepalive.ServerParameters{
-		MaxConnectionIdle: n.cfg.IdleTimeout, Time: pingEvery, Timeout: pingTimeout,
-	})}
+	return []grpc.ServerOption{
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: n.cfg.IdleTimeout, Time: pingEvery, Timeout: pingTimeout}),
+		grpc.MaxHeaderListSize(maxHeaders),
+	}
 }
 
 func (n *Node) serves(role string) bool { return slices.Contains(n.cfg.Roles, role) }
