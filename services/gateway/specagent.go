@@ -111,8 +111,12 @@ func checkOutputSchema(text string) error {
 	if text == "" {
 		return nil
 	}
-	if _, err := schema.Compile(text, false); err != nil {
+	s, err := schema.Compile(text, false)
+	if err != nil {
 		return fault.Invalid("spec.output_schema", "%s", err)
+	}
+	if why := s.Contradiction(); why != "" {
+		return fault.Invalid("spec.output_schema", "no output could fit it: %s", why)
 	}
 	return nil
 }

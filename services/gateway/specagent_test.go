@@ -258,6 +258,7 @@ func TestPartsOfAnAgent(t *testing.T) {
 			s.Agent.Agents = []*harnessv1.SubAgent{{Name: "explore", Agents: []*harnessv1.SubAgent{{Name: "research", Contract: &harnessv1.TaskContract{}}}}}
 		}},
 		{"spec.contract.required_outputs[2].predicate.cel", false, func(s *spec) { s.Contract.RequiredOutputs[2].Predicate.Cel = "turn" }},
+		{"spec.output_schema", false, func(s *spec) { s.OutputSchema = `{"type":"string","minLength":5,"maxLength":2}` }},
 		{"spec", true, func(s *spec) {
 			for i := range 4 {
 				s.Agent.ContextProviders = append(s.Agent.ContextProviders, &harnessv1.ContextProvider{Name: strconv.Itoa(i), Text: strings.Repeat("x", maxContextText)})
