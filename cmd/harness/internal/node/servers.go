@@ -138,6 +138,7 @@ func (n *Node) listen() error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("old socket: %w", err)
 	}
+	removeStaleSockets(filepath.Dir(path), time.Now())
 	listener, err := net.Listen("unix", path)
 	if err != nil {
 		return fmt.Errorf("local socket: %w", err)
