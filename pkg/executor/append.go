@@ -52,7 +52,7 @@ func (t *Task) commit(ctx context.Context, outcome *harnessv1.Outcome) error {
 		return err
 	}
 	defer unlock()
-	step.Snapshot.ConversationBytes = t.conversationBytes(outcome.GetAppended())
+	step.Snapshot.ConversationBytes, step.Snapshot.AttachmentBytes = t.storedBytes(outcome.GetAppended())
 	tail := t.Tail()
 	starts := step.GetTo() == runlog.Park && step.GetSnapshot().GetParkVersion() == 0
 	if starts {
@@ -75,16 +75,18 @@ func (t *Task) commit(ctx context.Context, outcome *harnessv1.Outcome) error {
 	return nil
 }
 
-// conversationBytes returns the bytes of the conversation after a step that appends
-// messages.
-func (t *Task) conversationBytes(appended []*harnessv1.Message) uint64 {
+// storedBytes returns the bytes of the conversation after a step that appends messages, and those
+// of its images and documents.
+func (t *Task) storedBytes(appended []*harnessv1.Message) (conversation, attachments uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	bytes := conversationBytes(t.Step().GetSnapshot()) + t.bytes
+	conversation = conversationBytes(t.Step().GetSnapshot()) + t.bytes
+	attachments = t.Step().GetSnapshot().GetAttachmentBytes() + t.attachments
 	for _, m := range appended {
-		bytes += runstate.MessageBytes(m)
+		conversation += runstate.MessageBytes(m)
+		attachments += runstate.AttachmentBytes(m)
 	}
-	return bytes
+	return conversation, attachments
 }
 
 // Limits of retries of a record that could not be stored.

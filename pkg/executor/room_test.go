@@ -177,6 +177,30 @@ func TestWaitingStepLeavesTheRoom(t *testing.T) {
 	}
 }
 
+// TestStepCarriesTheBytesOfItsAttachments: those of the step, the journal and the outcome.
+func TestStepCarriesTheBytesOfItsAttachments(t *testing.T) {
+	message := func(n uint64) []*harnessv1.Message {
+		file := &harnessv1.Media{Type: "image/png", Blob: &harnessv1.BlobRef{Size: n}}
+		return []*harnessv1.Message{{Role: harnessv1.Role_ROLE_USER, Parts: []*harnessv1.Part{{Kind: &harnessv1.Part_Media{Media: file}}}}}
+	}
+	b := newBedWith(t, 0)
+	step := stepTo("turn")
+	step.Snapshot.AttachmentBytes = 1000
+	e := b.put(&harnessv1.Record{Body: &harnessv1.Record_Step{Step: step}})
+	b.take(t.Context(), executorFunc{"turn", func(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
+		if err := task.AppendJournal(ctx, claimed(1), message(10), nil); err != nil {
+			return nil, err
+		}
+		o := passOn(task)
+		o.Appended = message(100)
+		return o, nil
+	}}, e, 1)
+	records := b.tail(1)
+	if got := records[len(records)-1].GetStep().GetSnapshot().GetAttachmentBytes(); got != 1110 {
+		t.Errorf("%d bytes, want 1110", got)
+	}
+}
+
 // TestStepCarriesTheBytesOfItsConversation: they are those of the step, the journal and
 // the outcome; of a step of an older program they are estimated.
 func TestStepCarriesTheBytesOfItsConversation(t *testing.T) {

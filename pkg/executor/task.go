@@ -42,6 +42,7 @@ type Task struct {
 	messages    uint64            // messages appended by the journal
 	bytes       uint64            // bytes of these messages
 	media       media.Room        // of their images and documents
+	attachments uint64            // stored bytes of these
 	onHeartbeat func(ctx context.Context, view runlog.View)
 	failures    uint32
 	inbox       uint64 // sequence of the newest known item of the inbox
@@ -81,6 +82,7 @@ func (t *Task) count(rec *harnessv1.Record) {
 	for _, m := range rec.GetAppended() {
 		t.bytes += runstate.MessageBytes(m)
 		t.media = t.media.Plus(media.MessageRoom(m))
+		t.attachments += runstate.AttachmentBytes(m)
 	}
 }
 

@@ -61,6 +61,14 @@ func MessageBytes(m *harnessv1.Message) uint64 {
 	return n + mediaBytes*media.MessageTokens(m, nil)
 }
 
+// AttachmentBytes returns the stored size of the images and documents of a message.
+func AttachmentBytes(m *harnessv1.Message) (bytes uint64) {
+	for _, p := range m.GetParts() {
+		bytes += p.GetMedia().GetBlob().GetSize()
+	}
+	return bytes
+}
+
 func opaqueBytes(o *harnessv1.Opaque) uint64 {
 	if b := o.GetBlob(); b != nil {
 		return b.GetSize()

@@ -128,6 +128,7 @@ type TreeFields interface {
 type RecordFields interface {
 	GetTrace() *harnessv1.TraceState
 	GetConversationBytes() uint64
+	GetAttachmentBytes() uint64
 }
 
 // RuleFields change through the functions of this package only.

@@ -406,6 +406,7 @@ func TestUsageOfTheHoldersOfTokens(t *testing.T) {
 			e := stepOf(run, uint64(i+1), noon.Add(time.Duration(rapid.IntRange(0, 1).Draw(t, "created"))), rapid.SampledFrom([]string{"repair", "end"}).Draw(t, "to"), status)
 			s := e.Record.GetStep().GetSnapshot()
 			s.StartedBy, s.ConversationBytes = rapid.SampledFrom(names).Draw(t, "caller"), uint64(rapid.IntRange(0, 9).Draw(t, "bytes"))
+			s.AttachmentBytes = uint64(rapid.IntRange(0, 9).Draw(t, "attachments"))
 			if rapid.IntRange(0, 9).Draw(t, "gone") == 0 {
 				x.Gone(run, newest[run].Sequence)
 				delete(newest, run)
@@ -418,7 +419,7 @@ func TestUsageOfTheHoldersOfTokens(t *testing.T) {
 		for _, e := range newest {
 			s := e.Record.GetStep().GetSnapshot()
 			u := want[s.GetStartedBy()]
-			u.Bytes += s.GetConversationBytes()
+			u.Bytes += s.GetConversationBytes() + s.GetAttachmentBytes()
 			if RunOf(e, 1).GetStatus() == harnessv1.RunStatus_RUN_STATUS_RUNNING {
 				u.AtWork++
 			}

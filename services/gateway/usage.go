@@ -12,7 +12,8 @@ import (
 type Usage struct {
 	// AtWork is how many are running.
 	AtWork int
-	// Bytes is the size of the conversations of all that are stored, as of their newest steps.
+	// Bytes is the size of the conversations of all that are stored, with their images and documents, as of
+	// their newest steps.
 	Bytes uint64
 }
 
@@ -51,7 +52,7 @@ func (u *usages) set(number uint32, s *harnessv1.Snapshot, status harnessv1.RunS
 		by = &callerUsage{name: strings.Clone(name)}
 		u.names[by.name] = by
 	}
-	now := share{by: by, atWork: status == harnessv1.RunStatus_RUN_STATUS_RUNNING, bytes: s.GetConversationBytes()}
+	now := share{by: by, atWork: status == harnessv1.RunStatus_RUN_STATUS_RUNNING, bytes: s.GetConversationBytes() + s.GetAttachmentBytes()}
 	u.runs[number] = now
 	by.runs++
 	by.Bytes += now.bytes

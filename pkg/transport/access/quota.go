@@ -19,7 +19,7 @@ import (
 type Quotas struct {
 	// Runs are its runs at work at the same time, in all gateways, with those of its sub-agents.
 	Runs int
-	// Bytes is the size of the conversations of its stored runs.
+	// Bytes is the size of the conversations of its stored runs, with their images and documents.
 	Bytes int
 	// Starts are the runs that it starts in a minute at one gateway.
 	Starts int

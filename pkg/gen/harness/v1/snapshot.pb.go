@@ -539,6 +539,9 @@ type Snapshot struct {
 	// Bytes of the messages in the conversation at this step, by which a worker weighs what
 	// it takes on. Set by the worker that commits a step. 0 in steps of older programs.
 	ConversationBytes uint64 `protobuf:"varint,84,opt,name=conversation_bytes,json=conversationBytes,proto3" json:"conversation_bytes,omitempty"`
+	// Bytes of the images and documents of these messages, by which the quota bytes= of a token counts
+	// them. Set by the worker that commits a step. 0 without any, and in steps of older programs.
+	AttachmentBytes uint64 `protobuf:"varint,124,opt,name=attachment_bytes,json=attachmentBytes,proto3" json:"attachment_bytes,omitempty"`
 	// The caller that started the run, as in InboxItem.
 	StartedBy string `protobuf:"bytes,85,opt,name=started_by,json=startedBy,proto3" json:"started_by,omitempty"`
 	// The output that work_complete was given last in this segment, as JSON; unset without an
@@ -1077,6 +1080,13 @@ func (x *Snapshot) GetBackgroundCommands() []*BackgroundCommand {
 func (x *Snapshot) GetConversationBytes() uint64 {
 	if x != nil {
 		return x.ConversationBytes
+	}
+	return 0
+}
+
+func (x *Snapshot) GetAttachmentBytes() uint64 {
+	if x != nil {
+		return x.AttachmentBytes
 	}
 	return 0
 }
@@ -2602,7 +2612,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xe3\x1e\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\x8e\x1f\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -2682,7 +2692,8 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\treasoning\x18Q \x01(\v2\x1b.harness.v1.ReasoningConfigR\treasoning\x12H\n" +
 	"\x11model_adjustments\x18R \x03(\v2\x1b.harness.v1.ModelAdjustmentR\x10modelAdjustments\x12N\n" +
 	"\x13background_commands\x18S \x03(\v2\x1d.harness.v1.BackgroundCommandR\x12backgroundCommands\x12-\n" +
-	"\x12conversation_bytes\x18T \x01(\x04R\x11conversationBytes\x12\x1d\n" +
+	"\x12conversation_bytes\x18T \x01(\x04R\x11conversationBytes\x12)\n" +
+	"\x10attachment_bytes\x18| \x01(\x04R\x0fattachmentBytes\x12\x1d\n" +
 	"\n" +
 	"started_by\x18U \x01(\tR\tstartedBy\x12+\n" +
 	"\x06output\x18\\ \x01(\v2\x13.harness.v1.ContentR\x06output\x12%\n" +
