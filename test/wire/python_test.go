@@ -23,10 +23,10 @@ const (
 	oldProtocol = "2025-11-25"
 )
 
-// python returns the interpreter that has the SDK, and what a sandbox has to show of it.
-func python(t *testing.T) (interpreter string, folders []string) {
+// environment returns the interpreter that has the packages of a file of requirements.
+func environment(t *testing.T, requirements string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "../../clients/python/venv.sh", "requirements.txt")
+	cmd := exec.CommandContext(t.Context(), "../../clients/python/venv.sh", requirements)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -36,11 +36,18 @@ func python(t *testing.T) (interpreter string, folders []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return filepath.Join(venv, "bin", "python")
+}
+
+// python returns the interpreter that has the SDK, and what a sandbox has to show of it.
+func python(t *testing.T) (interpreter string, folders []string) {
+	t.Helper()
 	script, err := filepath.Abs("server.py")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(venv, "bin", "python"), []string{venv, script}
+	interpreter = environment(t, "requirements.txt")
+	return interpreter, []string{filepath.Dir(filepath.Dir(interpreter)), script}
 }
 
 // TestPythonServer calls the tools and resources of a server of the Python SDK over both transports. Both
