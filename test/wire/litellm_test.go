@@ -37,12 +37,12 @@ const written = "a \"quote\", a \\ and a\ttab\n{\"id\": 9007199254740993, \"of\"
 // file that is written, one that is read again, and the end.
 func TestLiteLLM(t *testing.T) {
 	harness := program.Path(t)
-	stands := map[string]*modeltest.Server{}
+	servers := map[string]*modeltest.Server{}
 	for upstream := range upstreams {
-		stands[upstream] = modeltest.NewServerFunc(t, task)
-		stands[upstream].Temper.Members = []string{"max_tokens", "prompt_cache_key"} // of the other wires
+		servers[upstream] = modeltest.NewServerFunc(t, task)
+		servers[upstream].Temper.Members = []string{"max_tokens", "prompt_cache_key"} // of the other wires
 	}
-	address := liteLLM(t, stands)
+	address := liteLLM(t, servers)
 	catalogue := filepath.Join(t.TempDir(), "catalogue.yaml")
 	if err := os.WriteFile(catalogue, []byte(fmt.Sprintf(`providers:
   - {name: on-chat, wire: chat, address: "%[1]s/v1", key_variable: PROXY_KEY}
@@ -60,7 +60,7 @@ func TestLiteLLM(t *testing.T) {
 			}
 		}
 	}
-	for upstream, s := range stands {
+	for upstream, s := range servers {
 		path := map[string]string{"chat": "/v1/chat/completions", "messages": "/v1/messages", "responses": "/v1/responses"}[upstream]
 		for _, r := range s.Requests() {
 			if r.Path != path || r.Refused != "" {
@@ -149,9 +149,9 @@ func task(r *modeltest.Request) modeltest.Reply {
 
 // lenient returns the address of a stand-in that also takes what services take and this project does not send:
 // strict of a tool, and the index of a call.
-func lenient(t *testing.T, stand string) string {
+func lenient(t *testing.T, server string) string {
 	t.Helper()
-	target, err := url.Parse(stand)
+	target, err := url.Parse(server)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ const proxyKey = "sk-of-the-proxy"
 
 // liteLLM starts LiteLLM's proxy until the end of the test, with a model for each stand-in, and returns its
 // address.
-func liteLLM(t *testing.T, stands map[string]*modeltest.Server) string {
+func liteLLM(t *testing.T, servers map[string]*modeltest.Server) string {
 	t.Helper()
 	interpreter := environment(t, "requirements-litellm.txt")
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -217,7 +217,7 @@ func liteLLM(t *testing.T, stands map[string]*modeltest.Server) string {
 	}
 	var models strings.Builder
 	for upstream, parameters := range upstreams {
-		base := lenient(t, stands[upstream].MessagesURL())
+		base := lenient(t, servers[upstream].MessagesURL())
 		if upstream != "messages" {
 			base += "/v1"
 		}
