@@ -243,7 +243,7 @@ func CheckNamed(s *harnessv1.RunSpec, names []string) error {
 		if namesTool(name, names, s.GetAgent().GetMcp()) {
 			return nil
 		}
-		return fault.Invalid(field, "unknown tool %q: must be one of %s", name, strings.Join(names, ", "))
+		return unknownTool(field, name, names)
 	}
 	for i, h := range s.GetAgent().GetHooks() {
 		for j, name := range h.GetTools() {

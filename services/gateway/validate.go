@@ -108,11 +108,18 @@ func namesTool(pattern string, names []string, servers []*harnessv1.McpServer) b
 func CheckTools(agent *harnessv1.AgentSpec, names []string) error {
 	for i, r := range agent.GetTools() {
 		if !namesTool(r.GetName(), names, agent.GetMcp()) {
-			return fault.Invalid(fmt.Sprintf("spec.agent.tools[%d].name", i), "unknown tool %q: must be one of %s",
-				r.GetName(), strings.Join(names, ", "))
+			return unknownTool(fmt.Sprintf("spec.agent.tools[%d].name", i), r.GetName(), names)
 		}
 	}
 	return checkSubAgentTools("spec.agent.agents", agent.GetAgents(), names, agent.GetMcp())
+}
+
+// unknownTool refuses a name of a tool, with the tool that was probably meant, or else with all tools.
+func unknownTool(field, name string, names []string) error {
+	if near := fault.Nearest(name, names); near != "" {
+		return fault.Invalid(field, "unknown tool %q: did you mean %s?", name, near)
+	}
+	return fault.Invalid(field, "unknown tool %q: must be one of %s", name, strings.Join(names, ", "))
 }
 
 func checkSubAgentTools(field string, agents []*harnessv1.SubAgent, names []string, servers []*harnessv1.McpServer) error {
@@ -120,7 +127,7 @@ func checkSubAgentTools(field string, agents []*harnessv1.SubAgent, names []stri
 		at := fmt.Sprintf("%s[%d]", field, i)
 		for j, name := range a.GetTools() {
 			if !namesTool(name, names, servers) && tree.Lookup(a.GetAgents(), name) == nil {
-				return fault.Invalid(fmt.Sprintf("%s.tools[%d]", at, j), "unknown tool %q: must be one of %s", name, strings.Join(names, ", "))
+				return unknownTool(fmt.Sprintf("%s.tools[%d]", at, j), name, names)
 			}
 		}
 		if err := checkSubAgentTools(at+".agents", a.GetAgents(), names, servers); err != nil {

@@ -130,6 +130,9 @@ func (p *parser) fields(n *yaml.Node, what string, members []member) (map[string
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		if !slices.Contains(known, key.Value) {
+			if key.Value == "version" {
+				return nil, p.fail(key, "these files have no version: leave out version")
+			}
 			return nil, p.fail(key, "%s has no field %q; it has %s", what, key.Value, strings.Join(known, ", "))
 		}
 		if out[key.Value] != nil {

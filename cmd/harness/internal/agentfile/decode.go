@@ -82,6 +82,10 @@ func (d *decoder) message(m protoreflect.Message, n *yaml.Node, path, what strin
 			return
 		}
 		if !writable(m.Descriptor(), key.Value) {
+			if key.Value == versionField {
+				d.errorf(key, noVersion)
+				return
+			}
 			d.errorf(key, "unknown field %q in %s%s", key.Value, inFile(path), hint(key.Value, fieldNames(m.Descriptor())))
 			return
 		}

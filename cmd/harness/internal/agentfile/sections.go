@@ -39,13 +39,19 @@ func (d *decoder) agent(file *File, root *yaml.Node) {
 		if key.Value == "required_outputs" || key.Value == "requirements" {
 			text = ": a contract belongs in a separate file, or below contract"
 		}
-		if key.Value == "version" {
-			d.errorf(key, "these files have no version: leave out version")
+		if key.Value == versionField {
+			d.errorf(key, noVersion)
 			return
 		}
 		d.errorf(key, "unknown field %q%s%s", key.Value, text, hint(key.Value, sectionNames()))
 	})
 }
+
+// Fields that other programs' files have at their top, and users write from habit.
+const (
+	versionField = "version"
+	noVersion    = "these files have no version: leave out version"
+)
 
 // section is a field of an agent file.
 type section struct {

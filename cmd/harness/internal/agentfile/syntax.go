@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -72,6 +73,9 @@ func (d *decoder) syntax(err error) {
 		if before, _, found := strings.Cut(string(d.src.text), "*"+m[1]); found {
 			line, column = d.src.position(len([]rune(before)))
 		}
+	}
+	if slices.Contains(d.src.text[d.src.offset(line, 1):d.src.offset(line, d.src.firstOf(line))], '\t') {
+		text = "a tab at the beginning of the line: indent with spaces"
 	}
 	d.report.add(d.src, line, column, "not YAML: %s", text)
 }

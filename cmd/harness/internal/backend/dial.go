@@ -81,8 +81,12 @@ func parseServer(address string) (target string, plain bool, err error) {
 	default:
 		target, plain = address, isLocal(address)
 	}
-	if _, port, err := net.SplitHostPort(target); err != nil || port == "" {
+	_, port, err := net.SplitHostPort(target)
+	if err != nil || port == "" {
 		return "", false, fmt.Errorf("--server: %q: expected HOST:PORT, such as 127.0.0.1:7447", address)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return "", false, fmt.Errorf("--server: %q: port %q: expected a number from 1 to 65535", address, port)
 	}
 	return target, plain, nil
 }

@@ -127,7 +127,7 @@ func Run(args []string, std console.Process, env func(string) string) (code int)
 	}
 	parsed, err := parser.Parse(stateValue(versionVerb(args)))
 	if err != nil {
-		return fail(a, exit.Error, err)
+		return fail(a, exit.Error, parseError(err))
 	}
 	for _, path := range parsed.Path {
 		if path.Flag != nil && !path.Resolved {

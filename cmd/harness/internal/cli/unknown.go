@@ -3,7 +3,9 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/alecthomas/kong"
 
@@ -74,4 +76,22 @@ func nearVerbs(model *kong.Application, word string) []string {
 		}
 	}
 	return nil
+}
+
+// notANumber matches the message of the parser about a value that is no number.
+var notANumber = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(--[a-z-]+): expected (?:a valid \d+ bit (u?)int but got|(u?)int value but got) ("[^"]*")`)
+})
+
+// parseError returns an error of the parser in words for users.
+func parseError(err error) error {
+	match := notANumber().FindStringSubmatch(err.Error())
+	if match == nil {
+		return err
+	}
+	what := "a whole number"
+	if match[2]+match[3] != "" {
+		what += ", not below zero"
+	}
+	return fmt.Errorf("%s: %s: expected %s", match[1], match[4], what)
 }

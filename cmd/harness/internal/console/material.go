@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -17,10 +18,24 @@ const (
 	materialPatience = 5 * time.Second
 )
 
-// Material returns the text on stdin for a goal that is on the command line, and reports that
+// SaidWithMaterial returns a goal or message, which errors call what and others call kind: the words, with the
+// text on stdin below them, or all of stdin for "-".
+func (a *Console) SaidWithMaterial(words []string, what, kind string) (string, error) {
+	said, err := a.Said(words, what)
+	if err != nil || strings.Join(words, " ") == "-" {
+		return said, err
+	}
+	text, err := a.material(kind)
+	if text == "" || err != nil {
+		return said, err
+	}
+	return said + "\n\nThe text on standard input:\n\n" + strings.TrimRight(text, "\n"), nil
+}
+
+// material returns the text on stdin for a goal or message that is on the command line, and reports that
 // it goes with it; empty on a terminal, for /dev/null, and for a pipe that stays silent. A text
 // that is too long, or is none, is an error: it is never left out unsaid.
-func (a *Console) Material() (string, error) {
+func (a *Console) material(kind string) (string, error) {
 	if a.In == nil {
 		return "", nil
 	}
@@ -39,14 +54,16 @@ func (a *Console) Material() (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("standard input: %w", err)
 	case silent:
-		a.Report("nothing came on standard input within %s: the run starts without it (< /dev/null ends the wait)", patience)
+		a.Report("nothing came on standard input within %s: the %s goes without it (< /dev/null ends the wait)", patience, kind)
 		return "", nil
 	case len(text) > maxMaterial:
-		return "", fmt.Errorf("standard input: larger than %d KiB: write it to a file in the workspace, and name the file in the goal", maxMaterial>>10)
+		return "", fmt.Errorf("standard input: larger than %d KiB: write it to a file in the workspace, and name the file in the %s", maxMaterial>>10, kind)
 	case !utf8.ValidString(text):
-		return "", errors.New("standard input: not UTF-8 text: write it to a file in the workspace and name the file in the goal, or --attach FILE an image or a PDF")
-	case text != "":
-		a.Report("standard input (%d bytes) goes with the goal", len(text))
+		return "", fmt.Errorf("standard input: not UTF-8 text: write it to a file in the workspace and name the file in the %s, or --attach FILE an image or a PDF", kind)
+	case strings.TrimSpace(text) == "":
+		return "", nil
+	default:
+		a.Report("standard input (%d bytes) goes with the %s", len(text), kind)
 	}
 	return text, nil
 }

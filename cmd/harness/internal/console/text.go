@@ -23,14 +23,14 @@ func ReadText(name, file string, stdin io.Reader) (string, error) {
 	if stdin == nil {
 		f, err := os.Open(file)
 		if err != nil {
-			return "", fmt.Errorf("%s: %w", name, err)
+			return "", FileError(name, err)
 		}
 		defer f.Close()
 		from, source = name+": "+file, f
 	}
 	raw, err := io.ReadAll(io.LimitReader(source, maxSaid+1))
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", from, err)
+		return "", FileError(name, err)
 	}
 	return string(raw), CheckSaid(from, string(raw))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -192,10 +193,14 @@ func absoluteModel(model, dir string, local bool) (string, error) {
 		name = abs
 	}
 	if local {
-		if info, err := os.Stat(name); err != nil {
+		info, err := os.Stat(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return "", fmt.Errorf("%s does not exist: correct the path, or create the file", name)
+		case err != nil:
 			return "", err
-		} else if info.IsDir() {
-			return "", fmt.Errorf("%s is a directory", name)
+		case info.IsDir():
+			return "", fmt.Errorf("%s is a directory: name a file", name)
 		}
 	}
 	return provider + ":" + name, nil

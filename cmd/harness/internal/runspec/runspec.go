@@ -109,7 +109,7 @@ func (c *Flags) Files(local bool) (file *agentfile.File, err error) {
 	file.ReadWith(c.read)
 	if c.Agent != "" {
 		if file, err = agentfile.Load(c.Agent, c.read); err != nil {
-			return nil, fmt.Errorf("--agent: %w", err)
+			return nil, console.FileError("--agent", err)
 		}
 		if c.Model != "" { // the flag overrides the file
 			file.Agent.Model = ""
@@ -121,12 +121,12 @@ func (c *Flags) Files(local bool) (file *agentfile.File, err error) {
 	}
 	if c.Agent != "" {
 		if err := file.LoadLock(c.Agent); err != nil {
-			return nil, fmt.Errorf("--agent: %w", err)
+			return nil, console.FileError("--agent", err)
 		}
 	}
 	for _, path := range c.MCP {
 		if err := file.LoadServers(path); err != nil {
-			return nil, fmt.Errorf("--mcp: %w", err)
+			return nil, console.FileError("--mcp", err)
 		}
 	}
 	if err := c.addToolServices(file.Agent); err != nil {
@@ -134,12 +134,12 @@ func (c *Flags) Files(local bool) (file *agentfile.File, err error) {
 	}
 	if c.Contract != "" {
 		if err := file.LoadContract(c.Contract); err != nil {
-			return nil, fmt.Errorf("--contract: %w", err)
+			return nil, console.FileError("--contract", err)
 		}
 	}
 	if c.Graph != "" {
 		if err := file.LoadGraph(c.Graph); err != nil {
-			return nil, fmt.Errorf("--graph: %w", err)
+			return nil, console.FileError("--graph", err)
 		}
 	}
 	if c.Mode != "" {

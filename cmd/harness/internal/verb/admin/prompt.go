@@ -96,7 +96,9 @@ func (c *promptSetCmd) Run(ctx context.Context, a *console.Console) (int, error)
 	if c.File == "" {
 		data, err = io.ReadAll(a.In)
 	} else {
-		data, err = os.ReadFile(c.File)
+		if data, err = os.ReadFile(c.File); err != nil {
+			err = console.FileError("--file", err)
+		}
 	}
 	if err != nil {
 		return exit.Error, err

@@ -86,7 +86,7 @@ func TestPromptRefusesMistakes(t *testing.T) {
 		{"prompt show verifier", "", `unknown prompt "verifier": must be one of complexity_classifier, `},
 		{"prompt unset verifier", "", `unknown prompt "verifier": must be one of complexity_classifier, `},
 		{"prompt set healing", " \n", "the text is empty: harness prompt unset restores the built-in prompt"},
-		{"prompt set healing --file nowhere.txt", "", "nowhere.txt: no such file"},
+		{"prompt set healing --file nowhere.txt", "", "nowhere.txt does not exist"},
 		{"prompt set healing --tier a/b", "x", `tier: "a/b": must match`},
 		{"prompt set healing", strings.Repeat("x", 16385), "text: 16385 bytes: at most 16384"},
 		{"prompt set", "x", "<id>"},

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/console"
-	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -19,18 +18,9 @@ const maxGoal = 1 << 20
 // goal returns the task for the agent: the words, with the text on stdin below them, or all of
 // stdin for "-".
 func (c *Cmd) goal(a *console.Console) (string, error) {
-	goal, err := a.Said(c.Goal, "GOAL")
+	goal, err := a.SaidWithMaterial(c.Goal, "GOAL", "goal")
 	if err != nil {
 		return "", err
-	}
-	if strings.Join(c.Goal, " ") != "-" {
-		text, err := a.Material()
-		if err != nil {
-			return "", err
-		}
-		if strings.TrimSpace(text) != "" {
-			goal += "\n\nThe text on standard input:\n\n" + strings.TrimRight(text, "\n")
-		}
 	}
 	if len(goal) > maxGoal {
 		return "", fmt.Errorf("GOAL: %d bytes, at most %d: write the text to a file in the workspace, and name the file in the goal", len(goal), maxGoal)
@@ -40,7 +30,7 @@ func (c *Cmd) goal(a *console.Console) (string, error) {
 
 // unknownTool matches the gateway's error about the name in a rule of a tool.
 var unknownTool = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^spec\.agent\.tools\[(\d+)\]\.name: unknown tool ("[^"]*"): must be one of (.*)$`)
+	return regexp.MustCompile(`^spec\.agent\.tools\[(\d+)\]\.name: unknown tool ("[^"]*"): (.*)$`)
 })
 
 // inFlags returns an error of the gateway about a tool of --allow as one about that flag.
@@ -53,9 +43,8 @@ func (c *Cmd) inFlags(spec *harnessv1.RunSpec, err error) error {
 	if at < len(spec.GetAgent().GetTools())-len(c.Allow) {
 		return err
 	}
-	name, _ := strconv.Unquote(match[2])
-	if near := fault.Nearest(name, strings.Split(match[3], ", ")); near != "" {
-		return fmt.Errorf("--allow: no tool has the name %q: did you mean %s?", name, near)
+	if list, found := strings.CutPrefix(match[3], "must be one of "); found {
+		return errors.New("--allow: no tool has the name " + match[2] + " (a command is no tool: run_command runs them): it must be one of " + list)
 	}
-	return errors.New("--allow: no tool has the name " + match[2] + " (a command is no tool: run_command runs them): it must be one of " + match[3])
+	return errors.New("--allow: no tool has the name " + match[2] + ": " + match[3])
 }

@@ -57,7 +57,7 @@ func TestGraphOfARun(t *testing.T) {
 		want string
 	}{
 		{[]string{"--graph", graph, "go"}, `graph.yaml:2:36: tasks[0].agent: there is no sub-agent "explore": the agent has none; add it to its agents`},
-		{[]string{"--graph", filepath.Join(dir, "none.yaml"), "go"}, "--graph: open "},
+		{[]string{"--graph", filepath.Join(dir, "none.yaml"), "go"}, "none.yaml does not exist: correct the path"},
 		{[]string{"--continue", "r", "--graph", graph, "go"}, "--continue and --graph"},
 	} {
 		if got := run(test.args...); got.Code != 1 || !strings.Contains(got.Err, test.want) {

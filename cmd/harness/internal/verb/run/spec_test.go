@@ -43,8 +43,8 @@ func TestContractAndModeOfARun(t *testing.T) {
 		{[]string{"--mode", "dance", "go"}, `harness: --mode: unknown mode "dance": must be one of plan, execute` + "\n"},
 		{[]string{"--agent", agent, "--mode", "dance", "go"}, `must be one of plan, execute, look` + "\n"},
 		{[]string{"--contract", bad, "go"}, "harness: --contract: " + bad + ":1:34: contract.required_outputs[1].id: "},
-		{[]string{"--contract", dir + "/none.yaml", "go"}, "--contract: open " + dir + "/none.yaml"},
-		{[]string{"--contract", dir, "go"}, "--contract: " + dir + ": is a directory"},
+		{[]string{"--contract", dir + "/none.yaml", "go"}, "--contract: " + dir + "/none.yaml does not exist"},
+		{[]string{"--contract", dir, "go"}, "--contract: " + dir + " is a directory: name a file"},
 		{[]string{"--continue", "r", "--mode", "plan", "go"}, "--continue and --mode"},
 		{[]string{"--continue", "r", "--contract", contract, "go"}, "--continue and --contract"},
 	} {

@@ -90,7 +90,7 @@ func TestShowContextRefusals(t *testing.T) {
 		{[]string{"a", "--context", "--version", "101"}, "version: 101: run default/a has versions up to 100"},
 		{[]string{"none", "--context"}, "none"},
 		{[]string{"a", "--version", "3"}, "--version: needs --context; for the state at a version use --state VERSION"},
-		{[]string{"a", "--context", "--version", "x"}, "--version: expected a valid 64 bit uint"},
+		{[]string{"a", "--context", "--version", "x"}, `--version: "x": expected a whole number`},
 		{[]string{"a", "--context", "--version", "-1"}, "--version"},
 		{[]string{"a", "--context", "--version", "0"}, "--version: 0: versions begin with 1; leave it out for the newest"},
 		{[]string{"a", "--context", "--conversation"}, "--context and --conversation are mutually exclusive"},

@@ -148,7 +148,6 @@ func (c *Cmd) overview(ctx context.Context, a *console.Console, s *backend.Sessi
 	text.WriteString(c.agents(ctx, s, run))
 	if result := answer.GetResult(); result != nil {
 		text.WriteString("\n" + strings.Join(a.Style(a.Out).ResultLines(result), "\n") + "\n")
-		text.WriteString(c.waits(ctx, a, s, result))
 		for _, line := range notTakenIn(answer.GetWaiting()) {
 			text.WriteString("\n" + line + "\n")
 		}

@@ -37,7 +37,7 @@ waits for approval: run_command
   harness approve r c3` + server + `
   or with --always for all calls of the tool, or --deny --reason WHY
 `
-	if got := harnesstest.Call(t, nil, "", "show", "r", "--server", f.Address); got.Code != 0 || !strings.HasSuffix(got.Out, "\n\n"+want) {
+	if got := harnesstest.Call(t, nil, "", "show", "r", "--server", f.Address); got.Code != 0 || !strings.HasPrefix(got.Out, "PARKED: A call waits for an answer.\n\n"+want+"\nrun ") {
 		t.Errorf("show: %s\nwant %s", got.Out, want)
 	}
 	if got := harnesstest.Call(t, nil, "", "watch", "r", "--server", f.Address); got.Code != 4 || !strings.HasSuffix(got.Err, "\n\n"+want) || got.Out != "" {

@@ -23,21 +23,32 @@ const (
 	whyReason = 2000
 )
 
-// why returns what a user looks for first in a run that stalled or failed: the reason, the calls that
-// it repeated or the last one that failed, and the command that continues it. It is empty for
-// other runs. A conversation that cannot be read leaves out the calls.
+// why returns what a user looks for first in a run that stalled, failed, is parked or was not accepted: the
+// reason, and the command that continues it. Above the command are the calls that a stalled run repeated, the
+// last one of a failed run if that failed, and what a parked run waits for. It is empty for other runs. A
+// conversation that cannot be read leaves out the calls.
 func (c *Cmd) why(ctx context.Context, a *console.Console, s *backend.Session, r *harnessv1.HarnessResult) string {
-	switch r.GetStatus() {
-	case harnessv1.RunStatus_RUN_STATUS_STALLED, harnessv1.RunStatus_RUN_STATUS_FAILED:
-	default:
-		return ""
-	}
 	var text strings.Builder
+	switch status := render.StatusName(r.GetStatus()); {
+	case r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_DONE && r.GetAccepted(), r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_CANCELLED, r == nil:
+		return ""
+	case r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_DONE:
+		text.WriteString(status + " (not accepted)")
+	default:
+		text.WriteString(status)
+	}
 	reason := r.GetReason().GetMessage()
 	if reason == "" {
 		reason = render.ReasonWords(r.GetReason().GetKind())
 	}
-	fmt.Fprintf(&text, "%s: %s\n", render.StatusName(r.GetStatus()), render.Short(reason, whyReason))
+	fmt.Fprintf(&text, ": %s\n", render.Short(reason, whyReason))
+	if r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED {
+		return text.String() + c.waits(ctx, a, s, r) + "\n"
+	}
+	if r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_DONE {
+		fmt.Fprintf(&text, "to continue: harness run --continue %s%s 'what to do now'\n", c.RunID, c.Words(a))
+		return text.String() + "\n"
+	}
 	if answer, err := s.Client.GetConversation(ctx, &harnessv1.GetConversationRequest{Namespace: c.Namespace, RunId: c.RunID}); err == nil {
 		calls := callsOf(answer.GetMessages())
 		calls = calls[max(0, len(calls)-whyCalls):]

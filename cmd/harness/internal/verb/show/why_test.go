@@ -26,12 +26,23 @@ func TestShowSaysFirstWhyARunEnded(t *testing.T) {
 		"an error": {"turns:\n" + one + "  - error: {status: 400}\n", []string{
 			"FAILED: ", "its last call: list_directory path=nowhere", "    nowhere", "to continue", "harness ", "run         default/r",
 		}, "it repeated"},
+		"a question": {"turns:\n  - calls: [{name: ask_user, arguments: {question: Which, options: [red, blue]}}]\n", []string{
+			"PARKED: ", "Which", "[2] blue", "harness answer r ", "run         default/r",
+		}, "it repeated"},
+		"a turn that is not allowed": {"turns:\n" + one + one, []string{"PARKED: The budget of ", "to continue: harness resume r --max-tool-calls ", "run         default/r"}, "it repeated"},
+		"no acceptance": {"turns:\n" + strings.Repeat("  - text: Done.\n", 8), []string{
+			"DONE (not accepted): ", "to continue: harness run --continue r --data ", "run         default/r",
+		}, "work_complete_not"},
 		"a run that is done": {harnesstest.Finishes, []string{"run         default/r"}, "to continue"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := harnesstest.NewPlace(t, c.script)
-			harnesstest.Call(t, nil, "", p.Run("--run-id", "r", "go")...)
+			flags := []string{"--run-id", "r", "go"}
+			if name == "a turn that is not allowed" {
+				flags = append([]string{"--max-tool-calls", "1"}, flags...)
+			}
+			harnesstest.Call(t, nil, "", p.Run(flags...)...)
 			got := harnesstest.Call(t, nil, "", "show", "r", "--data", p.Data)
 			rest := got.Out
 			if !strings.HasPrefix(rest, c.want[0]) || strings.Contains(rest, c.never) {

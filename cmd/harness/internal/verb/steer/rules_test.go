@@ -233,7 +233,7 @@ func TestApproveWithRulesAndArguments(t *testing.T) {
 		{command, "", []string{"--arguments", arguments, "--always"}, "", "--arguments takes none of"},
 		{command, "[]", []string{"--arguments", "-"}, "", "--arguments: -: the arguments are not a JSON object"},
 		{command, "{", []string{"--arguments", "-"}, "", "--arguments: -: the arguments are not JSON: line 1"},
-		{command, "", []string{"--arguments", "/nowhere"}, "", "--arguments: open /nowhere"},
+		{command, "", []string{"--arguments", "/nowhere"}, "", "--arguments: /nowhere does not exist"},
 		{harnesstest.AReview("c1"), "", []string{"--rule", "go"}, "", "--rule: call c1 waits for a review"},
 	} {
 		id := fmt.Sprint("r", i)

@@ -53,7 +53,7 @@ func (c *SendCmd) Run(ctx context.Context, a *console.Console) (int, error) {
 	}
 	if len(c.Text) > 0 || c.Mode == "" && c.Model == "" && !c.Replan && len(c.Attach) == 0 {
 		var err error
-		if text, err = a.Said(c.Text, "TEXT"); err != nil {
+		if text, err = a.SaidWithMaterial(c.Text, "TEXT", "message"); err != nil {
 			return exit.Error, err
 		}
 	}

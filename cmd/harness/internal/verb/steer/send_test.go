@@ -252,3 +252,25 @@ func TestWhatWasMadeIsNamedAndItsTextFetched(t *testing.T) {
 		t.Errorf("stdout: %q", text.Out)
 	}
 }
+
+// TestTextOnStdinGoesWithTheMessage checks the text on stdin for a message, for all of one, and for one that is too long.
+func TestTextOnStdinGoesWithTheMessage(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		args             []string
+		stdin, want, say string
+	}{
+		{[]string{"what", "fails?"}, "FAIL\n", "message what fails?\n\nThe text on standard input:\n\nFAIL", "standard input (5 bytes) goes with the message"},
+		{[]string{"-"}, "all of it\n", "message all of it", "is stored"},
+		{[]string{"go on"}, "\n", "message go on", "is stored"},
+		{[]string{"go on"}, strings.Repeat("x", 300_000), "", "larger than 256 KiB: write it to a file in the workspace, and name the file in the message"},
+		{[]string{"--mode", "plan"}, "left alone", "mode plan", "the mode is stored"},
+	} {
+		f := harnesstest.ServeGateway(t)
+		f.Add("r", "default", harnesstest.ASpec())
+		got := harnesstest.Call(t, nil, test.stdin, append([]string{"send", "r", "--server", f.Address}, test.args...)...)
+		if sent := strings.Join(sentTo(f), "|"); sent != test.want || !strings.Contains(got.Err, test.say) {
+			t.Errorf("%q sent %.200q: %.500s", test.args, sent, got.Err)
+		}
+	}
+}
