@@ -171,10 +171,10 @@ func lenient(t *testing.T, server string) string {
 	return proxy.URL
 }
 
-// withoutExtras returns a request without the members that the stand-ins refuse and services take.
+// withoutExtras returns a request without the members that the stand-in refuses and services take.
 func withoutExtras(body []byte) map[string]any {
 	var request map[string]any
-	_ = json.Unmarshal(body, &request) // the stand-in refuses what is no request
+	_ = json.Unmarshal(body, &request) // the stand-in refuses such a body
 	objects := func(list any) (all []map[string]any) {
 		items, _ := list.([]any)
 		for _, item := range items {
