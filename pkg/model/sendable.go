@@ -36,22 +36,24 @@ func SendableText(text string) string {
 	return strings.ReplaceAll(text, "\x00", " ")
 }
 
-// maxSendableDepth is how deep the arguments of a call may be nested. Python's decoder, which
-// many servers use, fails at 1,000 with the request around them.
-const maxSendableDepth = 512
+// maxSendableDepth is how deep arguments and opaque data may be nested. Rust's decoder refuses
+// more than 127 levels, Python's about 1,000, with the at most 6 levels of a request around them and
+// those that a proxy adds.
+const maxSendableDepth = 100
 
 // SendableArguments returns the arguments that a model wrote as a JSON object: an
 // object unchanged, anything else inside of one. Some services demand an object, and servers
 // that fill a template with the arguments refuse a conversation in which they do
-// not parse. Halves of surrogate pairs and NUL, which services refuse, become U+FFFD.
+// not parse. Halves of surrogate pairs and NUL, which services refuse, become U+FFFD. Of members
+// of one name the last counts, and a number that no float64 can have becomes a text.
 func SendableArguments(arguments string) string {
-	arguments = sendableEscapes(arguments)
-	var object map[string]json.RawMessage
-	if !schema.Deeper(arguments, maxSendableDepth) && json.Unmarshal([]byte(arguments), &object) == nil && object != nil {
-		return arguments
-	}
-	if strings.TrimSpace(arguments) == "" {
+	arguments = strings.ToValidUTF8(sendableEscapes(arguments), "\uFFFD")
+	trimmed := strings.TrimSpace(arguments)
+	switch {
+	case trimmed == "":
 		return "{}"
+	case trimmed[0] == '{' && !schema.Deeper(arguments, maxSendableDepth) && json.Valid([]byte(arguments)):
+		return sendableValues(arguments)
 	}
 	wrapped, err := json.Marshal(map[string]string{"not_a_json_object": SendableText(arguments)})
 	if err != nil {

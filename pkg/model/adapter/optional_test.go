@@ -1,17 +1,14 @@
 package adapter_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -169,21 +166,3 @@ func TestWhatIsStoredCanBeSent(t *testing.T) {
 		})
 	}
 }
-
-// strictJSON returns the fault for which a strict decoder refuses JSON; empty if there is none.
-func strictJSON(body []byte) string {
-	switch {
-	case !utf8.Valid(body):
-		return "invalid UTF-8"
-	case !json.Valid(body):
-		return "invalid JSON"
-	case bytes.Contains(bytes.ReplaceAll(body, []byte(`\\`), nil), []byte(`\u0000`)):
-		return "NUL"
-	case halfPair.Match(bytes.ReplaceAll(body, []byte(`\\`), nil)):
-		return "half of a surrogate pair"
-	}
-	return ""
-}
-
-// halfPair is the escape of a surrogate. Requests write whole characters without escapes.
-var halfPair = regexp.MustCompile(`\\u[dD][89abcdefABCDEF][0-9a-fA-F]{2}`)

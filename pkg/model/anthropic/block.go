@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"unicode/utf8"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
@@ -182,12 +181,12 @@ func covers(parts []*harnessv1.Part, m *harnessv1.Message, text string) bool {
 }
 
 // withSendableThinking returns blocks without their thinking if the service refuses it:
-// if nothing follows it, or it is not valid UTF-8, as a request must be.
+// if nothing follows it, or no request can have it.
 // The thinking of an answer is sent all or none.
 func withSendableThinking(blocks []block) []block {
 	sendable := len(blocks) > 0 && !blocks[len(blocks)-1].isThinking()
 	for _, b := range blocks {
-		if raw, is := b.(thinkingBlock); is && !utf8.Valid(raw) {
+		if raw, is := b.(thinkingBlock); is && !model.SendableOpaque(raw) {
 			sendable = false
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model"
 )
 
 // Opaque parts are JSON objects. Their members are written into the message of the
@@ -33,7 +34,7 @@ func isChunks(opaque []byte) bool { return bytes.HasPrefix(opaque, []byte(chunks
 // opaqueOf returns the opaque bytes of a part that go back; nil if there are none.
 func (e *encoder) opaqueOf(m *harnessv1.Message, p *harnessv1.Part) []byte {
 	data := p.GetOpaque().GetInline()
-	if len(data) == 0 || !isExtra(data) && !e.reasoning.goesBack(len(m.GetToolCalls()) > 0) {
+	if len(data) == 0 || !isExtra(data) && !e.reasoning.goesBack(len(m.GetToolCalls()) > 0) || !model.SendableOpaque(data) {
 		return nil
 	}
 	return data
@@ -80,7 +81,7 @@ func (e *encoder) callExtras(m *harnessv1.Message) map[int][]byte {
 // hasChunks reports whether the content of an answer is written as chunks.
 func (e *encoder) hasChunks(m *harnessv1.Message) bool {
 	for _, p := range m.GetParts() {
-		if isChunks(e.opaqueOf(m, p)) {
+		if isChunks(p.GetOpaque().GetInline()) && e.opaqueOf(m, p) != nil {
 			return true
 		}
 	}

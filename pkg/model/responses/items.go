@@ -219,10 +219,9 @@ func (a *answer) call(i int) {
 	})
 }
 
-// reasoning adds an item of reasoning as it came. It was checked then, and is not read
-// again with each request.
+// reasoning adds an item of reasoning as it came, unless no request can have it.
 func (a *answer) reasoning(raw []byte) {
-	if len(raw) > 0 {
+	if len(raw) > 0 && model.SendableOpaque(raw) {
 		a.items = append(a.items, json.RawMessage(raw))
 	}
 }
