@@ -1,9 +1,7 @@
 package ledger
 
 import (
-	"cmp"
 	"encoding/binary"
-	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -12,9 +10,13 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// numberedBucket has a bucket for each run, with its numbered calls by id, and under stampKey the
-// time of the newest one. The sequence of the bucket is the number of the newest call.
-var numberedBucket = []byte("numbered")
+var (
+	// numberedBucket has a bucket for each run, with its numbered calls by id, and under stampKey the
+	// time of the newest one. The sequence of the bucket is the number of the newest call.
+	numberedBucket = []byte("numbered")
+	// orderKey is a bucket in that of a run, with the ids of the calls by number.
+	orderKey = []byte{1}
+)
 
 // StoreNumbered stores the mark of a call that begins, with its description, and sets its
 // number: the next one of its run, and greater than known. So numbers grow also when the ledger has
@@ -43,11 +45,18 @@ func addNumbered(all *bbolt.Bucket, e entry, now time.Time) error {
 	if err := of.Put([]byte(e.call.GetCallId()), described); err != nil {
 		return err
 	}
+	order, err := of.CreateBucketIfNotExists(orderKey)
+	if err != nil {
+		return err
+	}
+	if err := order.Put(binary.BigEndian.AppendUint64(nil, e.call.GetSequence()), []byte(e.call.GetCallId())); err != nil {
+		return err
+	}
 	return of.Put(stampKey, binary.BigEndian.AppendUint64(nil, uint64(now.Unix()))) //nolint:gosec // after 1970
 }
 
 // Numbered returns the description of a call of a run, nil if it has none, and those of the calls of the run
-// with a number later than known, in the order of these. It reads other calls only if there are later ones.
+// with a number later than known, in the order of these. It reads no other calls.
 func (l *Ledger) Numbered(run, id string, known uint64) (own *harnessv1.LedgerCall, later []*harnessv1.LedgerCall, err error) {
 	err = l.db.View(func(tx *bbolt.Tx) error {
 		of := tx.Bucket(numberedBucket).Bucket([]byte(run))
@@ -63,20 +72,17 @@ func (l *Ledger) Numbered(run, id string, known uint64) (own *harnessv1.LedgerCa
 		if of.Sequence() <= known {
 			return nil
 		}
-		return of.ForEach(func(id, value []byte) error {
-			if slices.Equal(id, stampKey) {
-				return nil
-			}
+		order := of.Bucket(orderKey).Cursor()
+		for number, id := order.Seek(binary.BigEndian.AppendUint64(nil, known+1)); number != nil; number, id = order.Next() {
 			c := &harnessv1.LedgerCall{}
-			if err := proto.Unmarshal(value, c); err != nil {
+			if err := proto.Unmarshal(of.Get(id), c); err != nil {
 				return err
 			}
-			if c.GetSequence() > known {
+			if c.GetSequence() == binary.BigEndian.Uint64(number) { // not one that was started again later
 				later = append(later, c)
 			}
-			return nil
-		})
+		}
+		return nil
 	})
-	slices.SortFunc(later, func(a, b *harnessv1.LedgerCall) int { return cmp.Compare(a.GetSequence(), b.GetSequence()) })
 	return own, later, err
 }
