@@ -9,8 +9,10 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/turn/turnserver"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 	"github.com/harnessmesh/harnessmesh/test/kit/steptest"
@@ -112,6 +114,56 @@ func TestTheLogHasLostATurn(t *testing.T) {
 			}
 			if s.GetLedgers().GetAsks() {
 				t.Error("the change after it asks too")
+			}
+		})
+	}
+}
+
+// TestTheLogHasCallsOfAClosedTurn: calls of a turn that was closed without their ends have no number in the
+// state, but the conversation has them, so nothing is lost: the next call runs without a message. If
+// the conversation has the id with other arguments, the entry is that of a call that was lost.
+func TestTheLogHasCallsOfAClosedTurn(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		arguments string // of call a, in the conversation
+		lost      bool
+	}{
+		"the same arguments": {`{"command":"echo one | tee -a out"}`, false},
+		"other arguments":    {`{"command":"echo none"}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first := newBed(t, calls(call("a", "run_command", "command", "echo one | tee -a out")))
+			first.run(first.state())
+			first.records()
+
+			b := first.again(calls(call("b", "run_command", "command", "echo two | tee -a out")))
+			s := b.state()
+			s.MessageCount, s.TurnCount = 3, 1
+			b.Put(&harnessv1.Step{
+				From: workflow.Compaction, To: workflow.Turn, Snapshot: s,
+				Message: &harnessv1.Step_CompactionComplete{CompactionComplete: &harnessv1.CompactionComplete{}},
+			},
+				&harnessv1.Message{Id: 1, Role: harnessv1.Role_ROLE_USER, Content: content.Inline(goal)},
+				&harnessv1.Message{Id: 2, Role: harnessv1.Role_ROLE_ASSISTANT, ToolCalls: []*harnessv1.ToolCall{
+					{Id: "a", Name: "run_command", Arguments: content.Inline(c.arguments)},
+				}},
+				&harnessv1.Message{Id: 3, Role: harnessv1.Role_ROLE_TOOL, ToolCallId: "a", Content: content.Inline("Its end is not known.")},
+			)
+			b.start()
+			journal, outcome := b.records()
+			want, lines := "two", "one\ntwo\n"
+			if c.lost {
+				want, lines = "did not run", "one\n"
+			}
+			if got := b.results(journal...)["b"]; !strings.Contains(got, want) {
+				t.Errorf("the call: %q", got)
+			}
+			if got := b.file("out"); got != lines {
+				t.Errorf("the file has %q", got)
+			}
+			if asks := outcome.GetStep().GetSnapshot().GetLedgers().GetAsks(); asks != c.lost {
+				t.Errorf("the next change asks: %t", asks)
 			}
 		})
 	}
