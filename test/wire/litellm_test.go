@@ -29,7 +29,7 @@ var upstreams = map[string]string{
 	"responses": "model: openai/responses/test-model, store: false",
 }
 
-// written is what the agent writes: all that JSON escapes, and characters of more than two bytes.
+// written is the text that the agent writes: all that JSON escapes, and characters of more than two bytes.
 const written = "a \"quote\", a \\ and a\ttab\n{\"id\": 9007199254740993, \"of\": [\"é\", \"漢\", \"😀\"]}\n"
 
 // TestLiteLLM has the whole binary work through LiteLLM's proxy, on each of its three wires to the proxy and

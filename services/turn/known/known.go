@@ -3,9 +3,9 @@
 // The bus can lose the newest records of a run, while the ledger of a tool host has the calls that these
 // records had started. The entries of a run are numbered in each ledger. The log has a mark of each ledger:
 // the number up to which it knows all entries, and ids of calls that it knows and that may have later ones.
-// Each request has the mark. The host compares it with its ledger, which costs no request of its own.
+// Each request has the mark. The host compares it with its ledger, which costs no further request.
 //
-// A mark only saves requests. What the log knows is what it says: an entry is known if a message of the
+// A mark only saves requests. The log decides: an entry is known if a message of the
 // conversation, or the turn, has a call with its id and arguments. So an entry that is later than the mark
 // is looked up there before it counts as lost.
 //
@@ -25,7 +25,7 @@
 //	continued with a person's answer        yes, by round   the number, or the call without the round
 //	approved, with changed arguments        yes             the number, or its id in the mark
 //	of a run of an earlier version          not numbered    is not compared
-//	its ledger was replaced                 in the old one  the new ledger has a mark of its own
+//	its ledger was replaced                 in the old one  the new ledger has a separate mark
 //	its ledger forgot it, or is an older    no              numbers follow the mark, so they still grow
 //	of more than 8 ledgers                  yes             the conversation
 //	of a sub-agent, a client, the harness   no              needs nothing
@@ -63,7 +63,7 @@ type Call struct {
 	Idempotent bool
 }
 
-// Request is what the request of a call names.
+// Request has the values that the request of a call names.
 type Request struct {
 	// Sequence is the number up to which all entries are known.
 	Sequence uint64
@@ -82,7 +82,7 @@ type Marks struct {
 	compared map[string]int
 }
 
-// mark is what the log knows of one ledger.
+// mark has the entries of one ledger that the log knows.
 type mark struct {
 	sequence uint64
 	calls    []string
@@ -127,7 +127,7 @@ func (m *Marks) Finish(ledger, id string, e *harnessv1.ToolFinished) {
 // Told reports whether the turn has a message about lost entries of a ledger.
 func (m *Marks) Told(ledger string) bool { return m.mark(ledger).told > 0 }
 
-// Request returns what the request of a call under a ledger names, given the calls of the turn.
+// Request returns the values that the request of a call under a ledger names, given the calls of the turn.
 func (m *Marks) Request(ledger, id string, calls []Call) *Request {
 	of := m.mark(ledger)
 	r := &Request{Sequence: of.sequence, Calls: slices.Concat(of.calls, of.found), Compared: of.compared}
@@ -152,7 +152,7 @@ func (m *Marks) later(ledger string, c Call) bool {
 
 // Compare divides the entries that the response to a call has as unrecorded into those that the log knows, by
 // knows, and those that it has lost. again is true if the call is to be sent again: its response is not complete
-// until the log was searched and what is lost has ended.
+// until the log was searched and all lost calls have ended.
 func (m *Marks) Compare(ledger, id string, unrecorded []*harnessv1.LedgerCall, knows func(*harnessv1.LedgerCall) bool) (lost []*harnessv1.LedgerCall, again bool) {
 	of := m.mark(ledger)
 	of.compared = true

@@ -37,7 +37,7 @@ func newRun() *run {
 	return r
 }
 
-// turn begins a turn with what the log has.
+// turn begins a turn with the stored state.
 func (r *run) turn() { r.marks, r.calls = known.New(proto.CloneOf(r.state)), nil }
 
 // call starts a call under ledger A, which gets an entry there.

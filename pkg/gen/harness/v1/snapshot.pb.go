@@ -1318,7 +1318,7 @@ type LedgerMark struct {
 	LedgerId string `protobuf:"bytes,1,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
 	// Number of the entry; 0: none.
 	Sequence uint64 `protobuf:"varint,2,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	// Calls that may have later entries: no response with a number says how they ended, because they were
+	// Calls that may have later entries: none of their ends has a number, because they were
 	// killed or their host was given up. At most 64, the newest.
 	Calls         []string `protobuf:"bytes,3,rep,name=calls,proto3" json:"calls,omitempty"`
 	unknownFields protoimpl.UnknownFields

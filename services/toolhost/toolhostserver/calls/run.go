@@ -32,7 +32,7 @@ func (s *Calls) Run(ctx context.Context, j *Job) (ledger.Response, error) {
 	}
 }
 
-// runAfter is Run, after the comparison with what the log of the run knows.
+// runAfter is Run, after the comparison with the log of the run.
 func (s *Calls) runAfter(ctx context.Context, j *Job, late comparison) (ledger.Response, error) {
 	c, resp, err := s.admit(ctx, j, late)
 	if c == nil {

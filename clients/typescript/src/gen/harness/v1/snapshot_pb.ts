@@ -793,7 +793,7 @@ export type LedgerMark = Message<"harness.v1.LedgerMark"> & {
   sequence: bigint;
 
   /**
-   * Calls that may have later entries: no response with a number says how they ended, because they were
+   * Calls that may have later entries: none of their ends has a number, because they were
    * killed or their host was given up. At most 64, the newest.
    *
    * @generated from field: repeated string calls = 3;

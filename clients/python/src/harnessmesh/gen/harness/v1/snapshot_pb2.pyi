@@ -816,7 +816,7 @@ class LedgerMark(_message.Message):
     """Number of the entry; 0: none."""
     @_builtins.property
     def calls(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Calls that may have later entries: no response with a number says how they ended, because they were
+        """Calls that may have later entries: none of their ends has a number, because they were
         killed or their host was given up. At most 64, the newest.
         """
 
