@@ -23,10 +23,10 @@ import (
 )
 
 var (
-	dyingRuns    = flag.Int("dyingruns", 16, "runs of TestSystemRunsNextToDyingWorkers, at the same time")
-	dyingWorkers = flag.Int("dyingworkers", 3, "its turn workers")
-	dyingTime    = flag.Duration("dyingtime", 8*time.Second, "how long it kills workers")
-	dyingEvery   = flag.Duration("dyingevery", 1500*time.Millisecond, "the time between two deaths")
+	dyingRuns    = flag.Int("dyingruns", 6, "runs of TestSystemRunsNextToDyingWorkers, at the same time")
+	dyingWorkers = flag.Int("dyingworkers", 2, "its turn workers")
+	dyingTime    = flag.Duration("dyingtime", 6*time.Second, "how long it kills workers")
+	dyingEvery   = flag.Duration("dyingevery", 2*time.Second, "the time between two deaths")
 )
 
 // TestSystemRunsNextToDyingWorkers: turn workers are killed one after the other, next to a long command, a
