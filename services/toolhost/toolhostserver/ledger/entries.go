@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"sync"
 
-	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 )
 
@@ -44,22 +43,21 @@ func (e *Entries) SetPending(key string, f toolhost.Fate) {
 	e.tombstones[key] = f
 }
 
-// KeepResult keeps a result in memory, for this process alone. c describes the call; nil for others, such as
-// checks.
-func (e *Entries) KeepResult(key string, resp Response, c *harnessv1.LedgerCall) {
+// KeepResult keeps a result in memory, for this process alone.
+func (e *Entries) KeepResult(key string, resp Response) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.results.add(key, keptResult{resp, c})
+	e.results.add(key, resp)
 }
 
 // ReadEnd returns the entry of a call that does not run in this process and has no pending
 // tombstone. The error is UNAVAILABLE.
 func (e *Entries) ReadEnd(key string) (Entry, error) {
 	e.mu.Lock()
-	kept := e.results.get(key)
+	resp := e.results.get(key)
 	e.mu.Unlock()
-	if kept.response != nil {
-		return Entry{State: toolhost.Done, Response: kept.response, Call: kept.call}, nil
+	if resp != nil {
+		return Entry{State: toolhost.Done, Response: resp}, nil
 	}
 	stored, err := e.Read(key)
 	if err != nil {

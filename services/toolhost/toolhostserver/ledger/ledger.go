@@ -78,8 +78,6 @@ type Entry struct {
 	Fate toolhost.Fate
 	// Response is the response of a Done call.
 	Response Response
-	// Call describes a call whose result is in memory only; nil for others.
-	Call *harnessv1.LedgerCall
 }
 
 // entry is a value to store and the paths that its run has changed. One of the two may be
@@ -91,10 +89,7 @@ type entry struct {
 	// background is the id of a background command of the run, described its description.
 	background string
 	described  []byte
-	// call is the description of a call that is to be numbered, after known; nil for others.
-	call   *harnessv1.LedgerCall
-	known  uint64
-	stored chan<- error
+	stored     chan<- error
 }
 
 // Open opens or creates the ledger in dir. A damaged file is renamed and replaced by
@@ -181,12 +176,7 @@ func (l *Ledger) prepare(limit time.Time) error {
 		if err != nil {
 			return err
 		}
-		numbered, err := tx.CreateBucketIfNotExists(numberedBucket)
-		if err != nil {
-			return err
-		}
-		return errors.Join(forgetResults(calls, limit), forgetChanges(changes, limit), forgetBackground(started, limit),
-			forgetChanges(numbered, limit))
+		return errors.Join(forgetResults(calls, limit), forgetChanges(changes, limit), forgetBackground(started, limit))
 	}); err != nil {
 		return err
 	}
@@ -261,10 +251,8 @@ func newResponse(key string) Response {
 
 // StoreRunning stores the mark of a call that begins.
 func (l *Ledger) StoreRunning(key string) error {
-	return l.write(entry{key: []byte(key), value: markRunning()})
+	return l.write(entry{key: []byte(key), value: header(toolhost.Running, time.Now())})
 }
-
-func markRunning() []byte { return header(toolhost.Running, time.Now()) }
 
 // StoreResult stores the result of a call and the paths that it changed.
 func (l *Ledger) StoreResult(key string, resp Response, run string, changed []string) error {
