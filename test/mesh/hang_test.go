@@ -88,7 +88,7 @@ func claims(entries []runlog.Entry) []runlog.Entry {
 // takes over must kill the command within the takeover time.
 func TestSystemInterruptWithDeadWorker(t *testing.T) {
 	t.Parallel()
-	const takeover = 2 * time.Second
+	const takeover = 5 * time.Second
 	m := meshtest.Start(t, bin, meshtest.Config{Takeover: takeover, Workers: 2})
 	var asked, killed time.Time
 	var once sync.Once
@@ -113,7 +113,7 @@ func TestSystemInterruptWithDeadWorker(t *testing.T) {
 	}
 	d, entries := s.through(t.Context(), t, m, "dead")
 	sound(t, d, entries)
-	const liveInterrupt = 250 * time.Millisecond // the time of an interrupt with a live worker
+	const liveInterrupt = takeover / 2 // the time of an interrupt with a live worker, on a busy machine
 	if took := killed.Sub(asked); took > takeover+liveInterrupt {
 		t.Errorf("interrupted after %v, the limit is %v", took, takeover+liveInterrupt)
 	} else {
