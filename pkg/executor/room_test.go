@@ -177,15 +177,13 @@ func TestWaitingStepLeavesTheRoom(t *testing.T) {
 	}
 }
 
-// TestStepCarriesTheBytesOfItsAttachments: those of the step, the journal and the outcome.
-func TestStepCarriesTheBytesOfItsAttachments(t *testing.T) {
-	message := func(n uint64) []*harnessv1.Message {
-		file := &harnessv1.Media{Type: "image/png", Blob: &harnessv1.BlobRef{Size: n}}
-		return []*harnessv1.Message{{Role: harnessv1.Role_ROLE_USER, Parts: []*harnessv1.Part{{Kind: &harnessv1.Part_Media{Media: file}}}}}
-	}
+// afterMessages returns the snapshot after a step that is changed first, whose journal appends the message of 10 bytes and
+// whose outcome that of 100.
+func afterMessages(t *testing.T, message func(bytes uint64) []*harnessv1.Message, change func(*harnessv1.Snapshot)) *harnessv1.Snapshot {
+	t.Helper()
 	b := newBedWith(t, 0)
 	step := stepTo("turn")
-	step.Snapshot.AttachmentBytes = 1000
+	change(step.Snapshot)
 	e := b.put(&harnessv1.Record{Body: &harnessv1.Record_Step{Step: step}})
 	b.take(t.Context(), executorFunc{"turn", func(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
 		if err := task.AppendJournal(ctx, claimed(1), message(10), nil); err != nil {
@@ -196,7 +194,16 @@ func TestStepCarriesTheBytesOfItsAttachments(t *testing.T) {
 		return o, nil
 	}}, e, 1)
 	records := b.tail(1)
-	if got := records[len(records)-1].GetStep().GetSnapshot().GetAttachmentBytes(); got != 1110 {
+	return records[len(records)-1].GetStep().GetSnapshot()
+}
+
+// TestStepCarriesTheBytesOfItsAttachments: those of the step, the journal and the outcome.
+func TestStepCarriesTheBytesOfItsAttachments(t *testing.T) {
+	message := func(n uint64) []*harnessv1.Message {
+		file := &harnessv1.Media{Type: "image/png", Blob: &harnessv1.BlobRef{Size: n}}
+		return []*harnessv1.Message{{Role: harnessv1.Role_ROLE_USER, Parts: []*harnessv1.Part{{Kind: &harnessv1.Part_Media{Media: file}}}}}
+	}
+	if got := afterMessages(t, message, func(s *harnessv1.Snapshot) { s.AttachmentBytes = 1000 }).GetAttachmentBytes(); got != 1110 {
 		t.Errorf("%d bytes, want 1110", got)
 	}
 }
@@ -204,8 +211,8 @@ func TestStepCarriesTheBytesOfItsAttachments(t *testing.T) {
 // TestStepCarriesTheBytesOfItsConversation: they are those of the step, the journal and
 // the outcome; of a step of an older program they are estimated.
 func TestStepCarriesTheBytesOfItsConversation(t *testing.T) {
-	message := func(n int) []*harnessv1.Message {
-		return []*harnessv1.Message{{Role: harnessv1.Role_ROLE_USER, Content: &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{Size: uint64(n)}}}}}
+	message := func(n uint64) []*harnessv1.Message {
+		return []*harnessv1.Message{{Role: harnessv1.Role_ROLE_USER, Content: &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{Size: n}}}}}
 	}
 	for name, c := range map[string]struct {
 		before *harnessv1.Snapshot
@@ -214,20 +221,10 @@ func TestStepCarriesTheBytesOfItsConversation(t *testing.T) {
 		"of this program": {&harnessv1.Snapshot{ConversationBytes: 1000, TokenBudget: &harnessv1.TokenBudget{ReportedTokens: 9}}, 1110},
 		"of an older one": {&harnessv1.Snapshot{TokenBudget: &harnessv1.TokenBudget{ReportedTokens: 10, UnreportedBytes: 5}}, 155},
 	} {
-		b := newBedWith(t, 0)
-		step := stepTo("turn")
-		step.Snapshot.ConversationBytes, step.Snapshot.TokenBudget = c.before.GetConversationBytes(), c.before.GetTokenBudget()
-		e := b.put(&harnessv1.Record{Body: &harnessv1.Record_Step{Step: step}})
-		b.take(t.Context(), executorFunc{"turn", func(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
-			if err := task.AppendJournal(ctx, claimed(1), message(10), nil); err != nil {
-				return nil, err
-			}
-			o := passOn(task)
-			o.Appended = message(100)
-			return o, nil
-		}}, e, 1)
-		records := b.tail(1)
-		if got := records[len(records)-1].GetStep().GetSnapshot().GetConversationBytes(); got != c.want {
+		got := afterMessages(t, message, func(s *harnessv1.Snapshot) {
+			s.ConversationBytes, s.TokenBudget = c.before.GetConversationBytes(), c.before.GetTokenBudget()
+		}).GetConversationBytes()
+		if got != c.want {
 			t.Errorf("%s: %d bytes, want %d", name, got, c.want)
 		}
 	}

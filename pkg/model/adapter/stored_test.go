@@ -19,7 +19,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
-// hostileText has JSON texts that services refuse in requests; TEXT in an answer stands for one.
+// hostileText has JSON texts that services refuse in requests; each replaces TEXT in an answer.
 var hostileText = []string{
 	`"plain"`, `""`, `" \n"`, `"\ud99c"`, `"\udc00\ud83d"`, `"a\u0000b"`, "\"\xff\xc3\"", `"\u2028\u0007\u001b[31m"`, `"\ud83d\ude00"`, `"` + strings.Repeat("x", 300) + `"`, `"a b/ü.\"c"`,
 }

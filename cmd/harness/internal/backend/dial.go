@@ -3,6 +3,7 @@ package backend
 import (
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -85,7 +86,7 @@ func parseServer(address string) (target string, plain bool, err error) {
 	if err != nil || port == "" {
 		return "", false, fmt.Errorf("--server: %q: expected HOST:PORT, such as 127.0.0.1:7447", address)
 	}
-	if _, err := net.LookupPort("tcp", port); err != nil {
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		return "", false, fmt.Errorf("--server: %q: port %q: expected a number from 1 to 65535", address, port)
 	}
 	return target, plain, nil

@@ -13,8 +13,10 @@ const (
 	// staleAfter is the age from which a socket that refuses connections is one of a process that was
 	// killed: a younger one may be of a process that does not accept yet.
 	staleAfter = time.Minute
-	// maxStale bounds the sockets that a start looks at.
-	maxStale = 200
+	// maxStale and staleTime bound how many sockets a start tries, and for how long: a connection to a process
+	// that hangs waits.
+	maxStale  = 200
+	staleTime = time.Second
 )
 
 // removeStaleSockets removes the sockets of processes that were killed from the directory of local
@@ -24,12 +26,13 @@ func removeStaleSockets(dir string, now time.Time) {
 	if err != nil {
 		return
 	}
+	dialer := net.Dialer{Deadline: time.Now().Add(staleTime)}
 	for _, path := range sockets[:min(len(sockets), maxStale)] {
 		before, err := os.Lstat(path)
 		if err != nil || before.Mode().Type() != os.ModeSocket || now.Sub(before.ModTime()) < staleAfter {
 			continue
 		}
-		conn, err := net.DialTimeout("unix", path, time.Second)
+		conn, err := dialer.Dial("unix", path)
 		if err == nil {
 			_ = conn.Close()
 			continue

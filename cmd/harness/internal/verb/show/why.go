@@ -28,31 +28,32 @@ const (
 // last one of a failed run if that failed, and what a parked run waits for. It is empty for other runs. A
 // conversation that cannot be read leaves out the calls.
 func (c *Cmd) why(ctx context.Context, a *console.Console, s *backend.Session, r *harnessv1.HarnessResult) string {
-	var text strings.Builder
-	switch status := render.StatusName(r.GetStatus()); {
-	case r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_DONE && r.GetAccepted(), r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_CANCELLED, r == nil:
+	status := r.GetStatus()
+	done := status == harnessv1.RunStatus_RUN_STATUS_DONE
+	if r == nil || status == harnessv1.RunStatus_RUN_STATUS_CANCELLED || done && r.GetAccepted() {
 		return ""
-	case r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_DONE:
-		text.WriteString(status + " (not accepted)")
-	default:
-		text.WriteString(status)
+	}
+	var text strings.Builder
+	text.WriteString(render.StatusName(status))
+	if done {
+		text.WriteString(" (not accepted)")
 	}
 	reason := r.GetReason().GetMessage()
 	if reason == "" {
 		reason = render.ReasonWords(r.GetReason().GetKind())
 	}
 	fmt.Fprintf(&text, ": %s\n", render.Short(reason, whyReason))
-	if r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED {
+	if status == harnessv1.RunStatus_RUN_STATUS_PARKED {
 		return text.String() + c.waits(ctx, a, s, r) + "\n"
 	}
-	if r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_DONE {
+	if done {
 		fmt.Fprintf(&text, "to continue: harness run --continue %s%s 'what to do now'\n", c.RunID, c.Words(a))
 		return text.String() + "\n"
 	}
 	if answer, err := s.Client.GetConversation(ctx, &harnessv1.GetConversationRequest{Namespace: c.Namespace, RunId: c.RunID}); err == nil {
 		calls := callsOf(answer.GetMessages())
 		calls = calls[max(0, len(calls)-whyCalls):]
-		if r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_STALLED {
+		if status == harnessv1.RunStatus_RUN_STATUS_STALLED {
 			text.WriteString(c.repeated(ctx, a, s, calls))
 		} else if last := len(calls) - 1; last >= 0 && calls[last].result.GetIsError() {
 			text.WriteString("its last call: " + c.callWithEnd(ctx, a, s, calls[last], ""))
