@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -27,5 +28,25 @@ func TestPlan(t *testing.T) {
 	}
 	if len(kinds) != len(weights) || !differ {
 		t.Errorf("the first faults have %d kinds of %d; plans of two seeds differ: %v", len(kinds), len(weights), differ)
+	}
+}
+
+// TestMissed: events of lost records may be missing, and nothing else may differ.
+func TestMissed(t *testing.T) {
+	t.Parallel()
+	want := []string{"1-0", "2-0", "2-1", "3-0"}
+	for name, c := range map[string]struct {
+		got    []string
+		missed int
+	}{
+		"all":                  {want, 0},
+		"a part of one record": {[]string{"1-0", "2-0", "3-0"}, 1},
+		"two records":          {[]string{"2-0", "2-1"}, 2},
+		"another event":        {[]string{"1-0", "2-0", "2-1", "3-0", "4-0"}, math.MaxInt},
+		"another order":        {[]string{"2-0", "1-0", "2-1", "3-0"}, math.MaxInt},
+	} {
+		if got := missed(c.got, want); got != c.missed {
+			t.Errorf("%s: %d records, want %d", name, got, c.missed)
+		}
 	}
 }
