@@ -235,8 +235,19 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 	closed := httptest.NewServer(wants)
 	defer closed.Close()
 	defer h.endServers()
+	hidden := filepath.Join(t.TempDir(), "server") // its interpreter is outside of the sandbox
+	interpreter := filepath.Join(t.TempDir(), "interpreter")
+	for path, text := range map[string]string{hidden: "#!" + interpreter + "\n", interpreter: "#!/bin/sh\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 	servers := []*harnessv1.McpServer{
 		{Name: "missing", Command: "no-such-program"},
+		{Name: "hidden", Command: hidden},
+		{Name: "absent", Command: "/nowhere/server"},
+		script("stranger", `read line; echo '{"jsonrpc":"2.0","id":77,"result":{}}'; cat >/dev/null`),
+		script("anonymous", `read line; echo '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no such method"}}'; cat >/dev/null`),
 		script("exits", "echo broken >&2; exit 3"),
 		script("garbage", "echo hello; exit 3"),
 		script("endless", "head -c 40000000 /dev/zero; cat >/dev/null"),
@@ -246,7 +257,8 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 		{Name: "refused", Url: "http://127.0.0.1:1/mcp"},
 		h.startNotes(),
 	}
-	for i, want := range []string{"no-such-program was not found", "broken", "hello", "", "NO_SUCH_VARIABLE is not set", "PATH is not set", "sign in", "refused", ""} {
+	for i, want := range []string{
+		"no-such-program was not found", "add their folders to sandbox.read", "not found in the sandbox of its run", "with the id 77", "no such method", "broken", "hello", "", "NO_SUCH_VARIABLE is not set", "PATH is not set", "sign in", "refused", ""} {
 		d := h.described(servers[i])[0]
 		state := harnessv1.McpServerState_MCP_SERVER_STATE_FAILED
 		switch d.GetServer() {

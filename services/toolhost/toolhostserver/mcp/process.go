@@ -84,8 +84,24 @@ func (s *Servers) run(ctx context.Context, p mcpclient.Process) error {
 		return fmt.Errorf("it cannot be confined: %s", exit.Error)
 	case exit.Error != "":
 		return errors.New(exit.Error)
-	case exit.Code == 127:
-		return fmt.Errorf("the program %s was not found: install it, or write its path", p.Server.GetCommand())
+	case exit.Code == codeNotFound:
+		return notFound(p)
 	}
 	return nil
+}
+
+// codeNotFound is the exit code of a shell that did not find a program.
+const codeNotFound = 127
+
+// notFound returns why a shell did not find the program of a server. Only a local person learns whether a path exists
+// outside of the sandbox.
+func notFound(p mcpclient.Process) error {
+	program := p.Server.GetCommand()
+	if !filepath.IsAbs(program) {
+		return fmt.Errorf("the program %s was not found: install it, or write its path", program)
+	}
+	if _, err := os.Stat(program); err == nil && p.Run.Local {
+		return fmt.Errorf("the program %s exists, but its sandbox shows neither it nor the interpreter that its first line names: add their folders to sandbox.read", program)
+	}
+	return fmt.Errorf("the program %s was not found in the sandbox of its run: install it, or add its folder to sandbox.read", program)
 }

@@ -102,11 +102,29 @@ func (s *session) transport(ctx context.Context, conn *connection) (t mcp.Transp
 	if s.server.GetUrl() != "" {
 		return s.overHTTP(ctx, conn)
 	}
-	return s.overPipes(ctx)
+	return s.overPipes(ctx, conn)
+}
+
+var errMisaddressed = errors.New("it answered initialize")
+
+// initializeID is the id of the first request, which is initialize. No other one is open until its response.
+const initializeID = "1"
+
+// misaddressed returns why the first response does not answer initialize; nil if it does. The SDK ignores a response
+// to a request that it has not sent, and would wait for another one.
+func (s *session) misaddressed(e envelope) error {
+	if id := numericID(e.ID); string(id) != initializeID {
+		reason := fmt.Errorf("%w, whose id is %s, with the id %s", errMisaddressed, initializeID, s.secrets.line(cmp.Or(string(e.ID), "null"), 100))
+		if e.Error != nil && string(e.Error) != "null" {
+			return fmt.Errorf("%w: %s", reason, s.secrets.line(string(readableError(e.Error)), 300))
+		}
+		return reason
+	}
+	return nil
 }
 
 // overPipes starts the process of the server.
-func (s *session) overPipes(ctx context.Context) (mcp.Transport, <-chan struct{}, func(error) error, error) {
+func (s *session) overPipes(ctx context.Context, conn *connection) (mcp.Transport, <-chan struct{}, func(error) error, error) {
 	environ, err := s.environ()
 	if err != nil {
 		return nil, nil, nil, err
@@ -136,6 +154,9 @@ func (s *session) overPipes(ctx context.Context) (mcp.Transport, <-chan struct{}
 		_ = output.CloseWithError(io.ErrClosedPipe)
 	}()
 	explain := func(err error) error {
+		if errors.Is(err, errMisaddressed) {
+			return err
+		}
 		select {
 		case <-gone:
 			if failure != nil {
@@ -150,6 +171,11 @@ func (s *session) overPipes(ctx context.Context) (mcp.Transport, <-chan struct{}
 		return err
 	}
 	lines := newMessages(output, "")
+	lines.first = func(e envelope) {
+		if err := s.misaddressed(e); err != nil {
+			conn.stop(err)
+		}
+	}
 	lines.skipped = func(line []byte) {
 		_, _ = errorsTail.Write(append([]byte("standard output: "), line...))
 		s.skippedLine(ctx, line)

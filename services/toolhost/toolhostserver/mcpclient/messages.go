@@ -28,6 +28,8 @@ type messages struct {
 	field string
 	// skipped receives lines of a process that are no messages.
 	skipped func(line []byte)
+	// first receives the first response of a process; nil once it has, or if it is not wanted.
+	first func(envelope)
 	// pending are the next bytes to return, and err the error after them.
 	pending []byte
 	err     error
@@ -82,6 +84,13 @@ func (m *messages) message(line []byte) []byte {
 	message, ok := bytes.CutPrefix(line, []byte(m.field))
 	if !ok {
 		return line
+	}
+	if m.first != nil {
+		var e envelope
+		if json.Unmarshal(message, &e) == nil && e.Method == nil && (e.Result != nil || e.Error != nil) {
+			m.first(e)
+			m.first = nil
+		}
 	}
 	read, err := readable(message)
 	switch {
