@@ -143,7 +143,8 @@ func runFloor(b *testing.B, m *meshtest.Mesh, turns []pattern, runs int, lasts t
 		must(b, err)
 	}
 	f.await(b, "the floor is warm", func() bool { return f.done.Load() >= int64(runs*warm) })
-	s := window(b, lasts, func() (int, int) { return int(f.done.Load()), int(f.appends.Load()) })
+	warmed := f.done.Load()
+	s := window(b, lasts, func() (int, int) { return int(f.done.Load()), int(f.appends.Load()) }, func() bool { return f.done.Load() > warmed })
 	f.stopping.Store(true)
 	f.await(b, "the floor stops", func() bool { return f.stopped.Load() == int64(runs) })
 	stop()

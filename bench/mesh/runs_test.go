@@ -148,6 +148,16 @@ func (f *fleet) warmUp() {
 	})
 }
 
+// turns returns how many turns each run has made.
+func (f *fleet) turns() map[string]uint32 {
+	f.b.Helper()
+	turns := map[string]uint32{}
+	for _, r := range f.list() {
+		turns[r.GetRunId()] = r.GetTurnCount()
+	}
+	return turns
+}
+
 // cancel ends all runs and waits for that.
 func (f *fleet) cancel() {
 	f.b.Helper()

@@ -96,7 +96,8 @@ type Leader interface {
 type InboxAppender interface {
 	// AppendInbox stores an item after the newest one. An item with the id of one
 	// that has a sequence above after is not stored again: the result is then the
-	// stored sequence and existed is true.
+	// stored sequence and existed is true, also if this call itself stored the item
+	// and got no answer.
 	//
 	// Errors: ErrTooLarge, ErrUnavailable.
 	AppendInbox(ctx context.Context, run Run, item *harnessv1.InboxItem, after uint64) (sequence uint64, existed bool, err error)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -38,13 +39,13 @@ func TestSystemSuiteReplicated(t *testing.T) {
 				t.Fatal("there are no accounts left")
 			}
 			t.Cleanup(func() { c.remove(t, account) })
-			l := c.open(t, account, c, 0)
+			l := c.open(t, account, c, disturbedTimeout)
 			consumers := !once[path.Join(path.Base(path.Dir(t.Name())), path.Base(t.Name()))]
 			if cases.Add(1); !consumers {
 				calm.Add(1)
 			}
 			disturb(t, c, account, &counts, consumers)
-			test(t, &ownWrites{Log: l, newest: map[runlog.Run]uint64{}, inbox: map[runlog.Run]uint64{}})
+			test(t, &ownWrites{Log: l, newest: map[runlog.Run]uint64{}, inbox: map[runlog.Run]uint64{}, told: map[sent]uint64{}})
 		})
 	})
 	t.Logf("%d cases, %d streams and %d consumers lost their leader", cases.Load(), counts.streams.Load(), counts.consumers.Load())
@@ -63,6 +64,13 @@ type ownWrites struct {
 
 	mu            sync.Mutex
 	newest, inbox map[runlog.Run]uint64
+	told          map[sent]uint64
+}
+
+// sent names an item of an inbox.
+type sent struct {
+	run runlog.Run
+	id  string
 }
 
 func (o *ownWrites) wrote(in map[runlog.Run]uint64, run runlog.Run, sequence uint64) {
@@ -84,11 +92,19 @@ func (o *ownWrites) Append(ctx context.Context, rec *harnessv1.Record) (uint64, 
 	return sequence, err
 }
 
-// AppendInbox calls the log's AppendInbox.
+// AppendInbox calls the log's AppendInbox. An item exists if its sequence has been
+// returned before: without an answer of the old leader, a call finds its own item.
 func (o *ownWrites) AppendInbox(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem, after uint64) (uint64, bool, error) {
 	sequence, existed, err := o.Log.AppendInbox(ctx, run, item, after)
 	o.wrote(o.inbox, run, sequence)
-	return sequence, existed, err
+	if err != nil {
+		return sequence, existed, err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	existed = o.told[sent{run, item.GetId()}] == sequence
+	o.told[sent{run, item.GetId()}] = sequence
+	return sequence, existed, nil
 }
 
 // Erase calls the log's Erase. Afterwards, some or all writes are gone.
@@ -170,6 +186,9 @@ type unrest struct{ streams, consumers atomic.Int64 }
 // disturbEvery is the number of records after which leaders step down again. An append
 // in flight then gets no answer and waits for a third of the log's timeout.
 const disturbEvery = 50
+
+// disturbedTimeout bounds a request, which may meet several elections on a busy machine.
+const disturbedTimeout = 15 * time.Second
 
 // disturb makes the leaders of a run's streams step down every disturbEvery records, and
 // the leaders of its consumers more often, until the test ends.

@@ -139,7 +139,7 @@ func inboxRace(b *bed) {
 			for i := range each {
 				item := message(fmt.Sprintf("%d-%d", s, i), "")
 				_, existed, err := b.log.AppendInbox(b.ctx, run, item, 0)
-				if errors.Is(err, runlog.ErrUnavailable) { // a busy server has not answered; the item may be stored
+				for errors.Is(err, runlog.ErrUnavailable) && b.ctx.Err() == nil { // a busy server has not answered; the item may be stored
 					_, _, err = b.log.AppendInbox(b.ctx, run, item, 0)
 					existed = false
 				}
