@@ -26,6 +26,26 @@ func ReadSmall(path string, limit int64) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return readSmall(f, limit)
+}
+
+// ReadSmallIn is ReadSmall for a file of a folder: no part of the folder's path may be a link, and the file's path may not
+// lead out of the folder.
+func ReadSmallIn(folder, name string, limit int64) (string, error) {
+	root, err := OpenRoot(folder)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = root.Close() }()
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	return readSmall(f, limit)
+}
+
+// readSmall reads a file and closes it.
+func readSmall(f *os.File, limit int64) (string, error) {
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	if err != nil {

@@ -49,6 +49,31 @@ func FoldersOutside(dir string) []string {
 	return []string{filepath.Dir(filepath.Dir(own))}
 }
 
+// Owns reports whether a git folder is that of the repository at root, and not one of another repository to which a link or
+// a file leads. root is without links.
+func Owns(root, folder string) bool {
+	if folder == filepath.Join(root, ".git") {
+		return true
+	}
+	return slices.ContainsFunc(FoldersOutside(root), func(own string) bool { _, in := disk.Within(own, folder); return in })
+}
+
+// OwnsIndex reports whether the index that git reads in a repository is its own. If not, the names in it may be those of
+// another repository.
+func OwnsIndex(root string) bool {
+	folder, _, err := Folder(root)
+	if err != nil || !Owns(root, folder) {
+		return false
+	}
+	within, err := disk.OpenRoot(folder)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = within.Close() }()
+	info, err := within.Lstat("index")
+	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular()
+}
+
 // isSubmodule reports whether a git folder is that of a submodule in a folder.
 func isSubmodule(own, dir string) bool {
 	text, err := disk.ReadSmall(filepath.Join(own, "config"), FileBytes)

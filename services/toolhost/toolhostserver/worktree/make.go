@@ -66,8 +66,12 @@ func (t *Worktrees) list(ctx context.Context, r git.Repository) (l listing, err 
 		if err != nil {
 			return err
 		}
+		own := git.OwnsIndex(r.Root)
 		for _, f := range toolhost.ParseTracked(tracked) {
 			switch {
+			case f.Unmerged && !own:
+				return Problem("it has conflicts that are not resolved: resolve them first")
+			case f.Mode == toolhost.Submodule && !own: // the workspace need not have what its index names
 			case f.Unmerged:
 				return Problem(fmt.Sprintf("%s has conflicts that are not resolved: resolve them first", toolhost.PlainName(f.Path)))
 			case f.Mode == toolhost.Submodule:
@@ -141,8 +145,12 @@ func (t *Worktrees) findOrigin(dir string) (o origin, err error) {
 	if o.config, err = toolhost.GitConfig(theirs); err != nil {
 		return o, Problem(err.Error())
 	}
-	o.exclude, _ = disk.ReadSmall(filepath.Join(common, "info", "exclude"), git.FileBytes)
-	o.shallow, _ = disk.ReadSmall(filepath.Join(common, "shallow"), git.FileBytes)
+	if !git.Owns(o.Root, common) {
+		return o, nil
+	}
+	// A command of a run can make each of these files a link, and the worktree shows what they have.
+	o.exclude, _ = disk.ReadSmallIn(common, "info/exclude", git.FileBytes)
+	o.shallow, _ = disk.ReadSmallIn(common, "shallow", git.FileBytes)
 	o.findHistory(common, t.Objects(o.Workspace))
 	return o, nil
 }
@@ -152,8 +160,7 @@ func (t *Worktrees) findOrigin(dir string) (o origin, err error) {
 func (o *origin) findHistory(common string, known []string) {
 	objects := filepath.Join(common, "objects")
 	resolved, err := filepath.EvalSymlinks(objects)
-	belongs := common == filepath.Join(o.Root, ".git") || slices.Contains(git.FoldersOutside(o.Root), common)
-	if err != nil || resolved != objects || !belongs || o.Root != o.Workspace || strings.ContainsAny(objects, "\n\"") {
+	if err != nil || resolved != objects || o.Root != o.Workspace || strings.ContainsAny(objects, "\n\"") {
 		return
 	}
 	if disk.Exists(filepath.Join(objects, "info", "alternates")) && len(known) == 0 {
