@@ -73,13 +73,6 @@ func TestCallsThatWereLostOverHTTPAreUnknown(t *testing.T) {
 			w.WriteHeader(code)
 		}
 	}
-	body := func(kind, text string) func(http.ResponseWriter, *http.Request, func()) {
-		return func(w http.ResponseWriter, _ *http.Request, carryOut func()) {
-			carryOut()
-			w.Header().Set("Content-Type", kind)
-			_, _ = io.WriteString(w, text)
-		}
-	}
 	for name, fail := range map[string]func(http.ResponseWriter, *http.Request, func()){
 		"the connection is reset": func(_ http.ResponseWriter, _ *http.Request, carryOut func()) {
 			carryOut()
@@ -94,10 +87,11 @@ func TestCallsThatWereLostOverHTTPAreUnknown(t *testing.T) {
 		},
 		"the request timed out": status(http.StatusRequestTimeout), "500": status(http.StatusInternalServerError), "501": status(http.StatusNotImplemented), "502": status(http.StatusBadGateway),
 		"503": status(http.StatusServiceUnavailable), "504": status(http.StatusGatewayTimeout),
-		"the stream ends":        body("text/event-stream", ": nothing\n\n"),
-		"the stream has garbage": body("text/event-stream", "data: {\"jsonrpc\":\"2.0\"\n\n"),
-		"the answer is garbage":  body("application/json", "{}"),
-		"the answer is a page":   body("text/html", "<p>Please log in.</p>"),
+		"the stream ends": func(w http.ResponseWriter, _ *http.Request, carryOut func()) {
+			carryOut()
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, ": nothing\n\n")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -50,6 +50,14 @@ const (
 	RawNamed = "named"
 	// RawMuddled answers calls with content that is none.
 	RawMuddled = "muddled"
+	// RawText, RawList, RawNull and RawNumber answer calls with a result that is no object.
+	RawText, RawList, RawNull, RawNumber = "text", "list", "null", "number"
+	// RawRefusal and RawFaults answer calls with an error that is no object.
+	RawRefusal, RawFaults = "refusal", "faults"
+	// RawUnnamed answers calls with an error without an id, then under their own id.
+	RawUnnamed = "unnamed"
+	// RawDefinition lists a tool whose definition is broken, and one without a name.
+	RawDefinition = "definition"
 	// RawFlood answers no call, and reports other tools without end.
 	RawFlood = "flood"
 )
@@ -137,7 +145,14 @@ func rawCall(how, id string, answer func(id, result string), large func(head, ta
 		large(`{"jsonrpc":"2.0","id":`+id+`,"error":{"code":-32000,"message":"`, `"}}`)
 	case RawMuddled:
 		answer(id, `"result":{"content":[{"type":"hologram"},7]}`)
+	case RawText, RawList, RawNull, RawNumber:
+		answer(id, `"result":`+map[string]string{RawText: `"spoken"`, RawList: "[]", RawNull: "null", RawNumber: "7"}[how])
+	case RawRefusal, RawFaults:
+		answer(id, `"error":`+map[string]string{RawRefusal: `"no disk"`, RawFaults: `["no disk"]`}[how])
 	default:
+		if how == RawUnnamed {
+			answer("null", `"error":{"code":-32600,"message":"no such call"}`)
+		}
 		answer(id, text("spoken"))
 	}
 	if how == RawTwice {
@@ -162,6 +177,8 @@ func rawTools(how, cursor string) string {
 		return fmt.Sprintf(`{"tools":[%s],"nextCursor":"%d"}`, list[0], page+1)
 	case RawSame:
 		list = append(list, list[0])
+	case RawDefinition:
+		list = append(list, `{"name":"odd","title":7,"inputSchema":{"type":"object"}}`, `{"title":"nameless"}`, "8")
 	case RawNamed:
 		list = append(list, tool("work_complete"))
 	}

@@ -49,7 +49,8 @@ type Result struct {
 	Interrupted bool
 
 	// notRun: the server did not receive the call. over: sending it again does not help.
-	notRun, over bool
+	// doubtful: the server may have carried it out, and answered something else.
+	notRun, over, doubtful bool
 	// Question is the question of the server before it continues; nil if the call has ended.
 	Question *harnessv1.ServerQuestion
 }
@@ -87,7 +88,7 @@ func (s *Servers) Call(ctx context.Context, c Call) Result {
 		return result
 	}
 	result := send()
-	if !result.Unknown || result.over || bounded.Err() != nil || !c.repeatable() {
+	if !result.Unknown && !result.doubtful || result.over || bounded.Err() != nil || !c.repeatable() {
 		return result
 	}
 	second := send()
@@ -219,6 +220,12 @@ func (s *session) broken(ctx, bounded context.Context, conn *connection, c Call,
 		return s.unsent(conn, unsent), false
 	case tooLarge(err):
 		return unreadableResult(c, errTooLarge), false
+	case replaced(err, unreadableCode):
+		return unreadableResult(c, errors.New(content.Clean(way.message(err)))), false
+	case replaced(err, doubtfulCode):
+		r := failed("%sThe call may have run, but its answer cannot be read: %s. The call is not sent again.", origin(c.GetServer()), content.Clean(way.message(err)))
+		r.doubtful = true
+		return r, false
 	case way.read.Load() && rpcError(err) == nil:
 		return unreadableResult(c, err), false
 	case became == answered:

@@ -170,7 +170,7 @@ func (s *session) overPipes(ctx context.Context, conn *connection) (mcp.Transpor
 		}
 		return err
 	}
-	lines := newMessages(output, "")
+	lines := newMessages(output)
 	lines.first = func(e envelope) {
 		if err := s.misaddressed(e); err != nil {
 			conn.stop(err)

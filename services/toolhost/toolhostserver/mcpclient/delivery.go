@@ -14,6 +14,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 )
 
 // delivery is how far a call got. The transport sets it: errors of the SDK do not distinguish
@@ -26,10 +28,9 @@ type delivery struct {
 	// answered: the server answered the call with an error. Set only over pipes. The call has run if
 	// the answer is a result that cannot be read.
 	answered atomic.Bool
-	// read: an answer came. Set only over pipes.
+	// read: an answer came, over HTTP one with a result.
 	read atomic.Bool
 	// stray is the id of an answer that may be the one of the call, and has an id that no request had.
-	// Set only over pipes.
 	stray atomic.Pointer[string]
 	// status is that of the HTTP response; 0 if there was none.
 	status atomic.Int32
@@ -265,5 +266,18 @@ func (d *delivery) strayed() error {
 	if stray == nil {
 		return nil
 	}
-	return fmt.Errorf("the only answer that came has the id %s, which no request had", *stray)
+	return strayID(*stray)
+}
+
+// errStray is the error of an answer with an id that no request had.
+var errStray = errors.New("the only answer that came has the id")
+
+func strayID(id string) error {
+	return fmt.Errorf("%w %s, which no request had", errStray, content.Line(content.Clean(id), 100))
+}
+
+// replaced reports whether an error has the code of those that replace an answer.
+func replaced(err error, code int64) bool {
+	e := rpcError(err)
+	return e != nil && e.Code == code
 }

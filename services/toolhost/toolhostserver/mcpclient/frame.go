@@ -143,7 +143,7 @@ func substitute(id json.RawMessage, failure bool) []byte {
 	if failure {
 		code, message = -32603, fmt.Sprintf("an error of more than %d MiB", maxMessage>>20)
 	}
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, id, code, message)
+	return errorResponse(id, int64(code), errors.New(message))
 }
 
 // tooLarge reports whether an error is that of a call whose result was too large.

@@ -71,7 +71,7 @@ func TestMessagesAreBounded(t *testing.T) { //nolint:paralleltest // it measures
 
 func TestSystemMessagesOfGigabytesAreBounded(t *testing.T) { //nolint:paralleltest // it measures memory
 	checkBounds(t, 1<<30)
-	if _, err := io.ReadAll(newMessages(io.MultiReader(strings.NewReader(`{"a":"`), letters(3<<30)), "")); !errors.Is(err, errEndless) {
+	if _, err := io.ReadAll(newMessages(io.MultiReader(strings.NewReader(`{"a":"`), letters(3<<30)))); !errors.Is(err, errEndless) {
 		t.Errorf("an endless message: %v", err)
 	}
 }
@@ -87,7 +87,7 @@ func checkBounds(t *testing.T, size int64) {
 	} {
 		var start, end runtime.MemStats
 		runtime.ReadMemStats(&start)
-		got, err := io.ReadAll(newMessages(io.MultiReader(strings.NewReader(before+what), letters(size), strings.NewReader("\"}\n"+after)), ""))
+		got, err := io.ReadAll(newMessages(io.MultiReader(strings.NewReader(before+what), letters(size), strings.NewReader("\"}\n"+after))))
 		runtime.ReadMemStats(&end)
 		if err != nil || string(got) != before+want+after {
 			t.Errorf("%s: %q, %v", what, got, err)
@@ -98,14 +98,14 @@ func checkBounds(t *testing.T, size int64) {
 	}
 	const open, end = `{"jsonrpc":"2.0","method":"`, "\"}\n"
 	largest := []byte(open + strings.Repeat("A", maxMessage-len(open)-len(end)) + end)
-	if got, err := io.ReadAll(newMessages(bytes.NewReader(largest), "")); err != nil || !bytes.Equal(got, largest) {
+	if got, err := io.ReadAll(newMessages(bytes.NewReader(largest))); err != nil || !bytes.Equal(got, largest) {
 		t.Errorf("a message of %d bytes: %d, %v", len(largest), len(got), err)
 	}
-	if _, err := io.ReadAll(newMessages(same(0), "")); !errors.Is(err, errNoMessage) {
+	if _, err := io.ReadAll(newMessages(same(0))); !errors.Is(err, errNoMessage) {
 		t.Errorf("zeros: %v", err)
 	}
 	cut := io.MultiReader(strings.NewReader(`{"id":2,"result":"`), letters(maxMessage), iotest.ErrReader(io.ErrUnexpectedEOF))
-	if got, err := io.ReadAll(newMessages(cut, "")); !errors.Is(err, io.ErrUnexpectedEOF) || len(got) > 0 {
+	if got, err := io.ReadAll(newMessages(cut)); !errors.Is(err, io.ErrUnexpectedEOF) || len(got) > 0 {
 		t.Errorf("a message that is cut: %q, %v", got, err)
 	}
 }

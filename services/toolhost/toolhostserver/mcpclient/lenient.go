@@ -41,7 +41,7 @@ func readable(line []byte) (repaired []byte, err error) {
 	var e envelope
 	if json.Unmarshal(message, &e) != nil {
 		if id := answeredID(message); id != nil {
-			return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`+"\n", id, jsonrpc.CodeParseError, errNotJSON.Error()), nil
+			return append(errorResponse(id, jsonrpc.CodeParseError, errNotJSON), '\n'), nil
 		}
 		return nil, errNoMessage
 	}
@@ -56,6 +56,9 @@ func readable(line []byte) (repaired []byte, err error) {
 				*member, changed = repaired, true
 			}
 		}
+		if isNull(e.Error) && !isObject(e.Result) {
+			return append(errorResponse(e.ID, unreadableCode, notObject(e.Result)), '\n'), nil
+		}
 	}
 	if !changed {
 		return nil, nil
@@ -66,6 +69,39 @@ func readable(line []byte) (repaired []byte, err error) {
 	}
 	return append(whole, '\n'), nil
 }
+
+// unreadableCode is the code of errors that replace answers to calls that have run.
+const unreadableCode = -32097
+
+// doubtfulCode is the code of errors that replace answers to calls that may have run.
+const doubtfulCode = -32096
+
+// errorResponse returns a response with an error.
+func errorResponse(id json.RawMessage, code int64, err error) []byte {
+	message, _ := json.Marshal(err.Error()) // a string
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`, id, code, message)
+}
+
+// notObject returns why a result, which is not an object, cannot be read.
+func notObject(result json.RawMessage) error {
+	kind := "null"
+	switch {
+	case isNull(result):
+	case result[0] == '"':
+		kind = "a string"
+	case result[0] == '[':
+		kind = "a list"
+	case result[0] == 't', result[0] == 'f':
+		kind = "a boolean"
+	default:
+		kind = "a number"
+	}
+	return fmt.Errorf("it is %s, where the protocol has an object", kind)
+}
+
+func isNull(raw json.RawMessage) bool { return raw == nil || string(raw) == "null" }
+
+func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
 
 // identified reports whether it is a request, a notification, or a response with an id.
 func (e *envelope) identified() bool {

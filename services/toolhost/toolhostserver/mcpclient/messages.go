@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net/http"
-	"strings"
 )
 
 const (
@@ -24,8 +22,8 @@ const (
 // events.
 type messages struct {
 	lines *bufio.Reader
-	// field is what precedes a message in its line.
-	field string
+	// events are those whose fields the lines are; nil if each line is a message.
+	events *events
 	// skipped receives lines of a process that are no messages.
 	skipped func(line []byte)
 	// first receives the first response of a process; nil once it has, or if it is not wanted.
@@ -35,9 +33,9 @@ type messages struct {
 	err     error
 }
 
-// newMessages returns the messages of a source. field precedes each in its line.
-func newMessages(source io.Reader, field string) *messages {
-	return &messages{lines: bufio.NewReaderSize(source, 32<<10), field: field}
+// newMessages returns the messages of a source, one a line.
+func newMessages(source io.Reader) *messages {
+	return &messages{lines: bufio.NewReaderSize(source, 32<<10)}
 }
 
 // Read returns the next bytes, at most to the end of a line.
@@ -72,43 +70,50 @@ func (m *messages) next() {
 		}
 		line = append(line, part...)
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			m.pending, m.err = m.message(line), err
+			m.pending, m.err = m.passed(line, err), err
 			return
 		}
 	}
 }
 
+// passed returns the bytes that replace a line, which ends with err.
+func (m *messages) passed(line []byte, err error) []byte {
+	if m.events != nil {
+		return m.events.line(line, errors.Is(err, io.EOF))
+	}
+	return m.message(line)
+}
+
 // message returns a line whose message can be read. A line of a process that is none is left out:
 // the SDKs for TypeScript and Python skip such lines, and servers write them unnoticed.
 func (m *messages) message(line []byte) []byte {
-	message, ok := bytes.CutPrefix(line, []byte(m.field))
-	if !ok {
-		return line
-	}
 	if m.first != nil {
 		var e envelope
-		if json.Unmarshal(message, &e) == nil && e.Method == nil && (e.Result != nil || e.Error != nil) {
+		if json.Unmarshal(line, &e) == nil && e.Method == nil && (e.Result != nil || e.Error != nil) {
 			m.first(e)
 			m.first = nil
 		}
 	}
-	read, err := readable(message)
+	read, err := readable(line)
 	switch {
-	case err != nil && m.field == "":
+	case err != nil:
 		if m.skipped != nil {
 			m.skipped(line)
 		}
 		return nil
-	case err != nil, read == nil:
+	case read == nil:
 		return line
 	}
-	return append([]byte(m.field), read...)
+	return read
 }
 
 // skip reads the rest of a line that is too long, and returns its substitute, nil for none.
 // part are the bytes read after its start, with err.
 func (m *messages) skip(start, part []byte, err error) ([]byte, error) {
-	message, ok := bytes.CutPrefix(start, []byte(m.field))
+	message, ok := start, true
+	if m.events != nil {
+		message, ok = bytes.CutPrefix(start, []byte(dataField))
+	}
 	f, size := &frame{invalid: !ok}, len(start)
 	if failed := f.feed(message); failed != nil {
 		return nil, failed
@@ -126,76 +131,15 @@ func (m *messages) skip(start, part []byte, err error) ([]byte, error) {
 		}
 		part, err = m.lines.ReadSlice('\n')
 	}
-	if response := f.substitute(); response != nil {
-		return append([]byte(m.field), append(response, '\n')...), err
-	}
-	return nil, err
-}
-
-// bounded bounds the bytes read of the response to a request.
-func bounded(response *http.Response, request *http.Request) *http.Response {
-	body, kind := response.Body, response.Header.Get("Content-Type")
-	var read io.Reader
+	response := f.substitute()
 	switch {
-	case strings.HasPrefix(kind, "text/event-stream"):
-		read = newMessages(body, "data:")
-	case strings.HasPrefix(kind, "application/json") && response.StatusCode == http.StatusOK && request.Method == http.MethodPost:
-		read = &document{body: body, request: request}
-	default:
-		read = io.LimitReader(body, maxMessage)
-	}
-	response.Body = struct {
-		io.Reader
-		io.Closer
-	}{read, body}
-	return response
-}
-
-// document is a body that is the response to one request.
-type document struct {
-	body    io.Reader
-	request *http.Request
-	read    io.Reader
-}
-
-// Read reads the response, or the error that replaces it.
-func (d *document) Read(p []byte) (int, error) {
-	if d.read == nil {
-		data, err := io.ReadAll(io.LimitReader(d.body, maxMessage+1))
-		if err != nil {
-			return 0, err
-		}
-		if len(data) > maxMessage {
-			f := &frame{}
-			if err := f.feed(data); err != nil {
-				return 0, err
-			}
-			id, err := requestID(d.request)
-			if err != nil {
-				return 0, err
-			}
-			data = substitute(id, f.key == "error" || f.failure)
-		} else if read, err := readable(data); err == nil && read != nil {
-			data = read
-		}
-		d.read = bytes.NewReader(data)
-	}
-	return d.read.Read(p)
-}
-
-// requestID returns the id of the message that a request has sent.
-func requestID(request *http.Request) (json.RawMessage, error) {
-	if request.GetBody == nil {
-		return nil, errTooLarge
-	}
-	body, err := request.GetBody()
-	if err != nil {
+	case response == nil && m.events != nil:
+		m.events.answer.fault = errTooLarge
+		return m.events.line(nil, errors.Is(err, io.EOF)), err
+	case response == nil:
 		return nil, err
+	case m.events != nil:
+		return m.events.substituted(response), err
 	}
-	defer body.Close()
-	var message struct{ ID json.RawMessage }
-	if err := json.NewDecoder(body).Decode(&message); err != nil || len(message.ID) == 0 {
-		return nil, errors.Join(errTooLarge, err)
-	}
-	return message.ID, nil
+	return append(response, '\n'), err
 }
