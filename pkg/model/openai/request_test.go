@@ -105,6 +105,14 @@ func TestAnswersGoBack(t *testing.T) {
 			back, answered("x", 0, thoughtPart(` { "reasoning_details" : [ {"a":1} ] } `), textPart(1, nil)),
 			`{"role":"assistant","content":"x","reasoning_details" : [ {"a":1} ]}`,
 		},
+		"one member in two parts": {
+			back, answered("x", 0, thoughtPart(`{"reasoning_content":"a","b": 1}`), thoughtPart(`{"c":2}`), thoughtPart(`{"reasoning_content":"\u0061 <"}`), textPart(1, nil)),
+			`{"role":"assistant","content":"x","reasoning_content":"\u0061 <","b":1,"c":2}`,
+		},
+		"other members in two parts": {
+			back, answered("x", 0, thoughtPart(`{"reasoning_content": "a"}`), textPart(1, opaqueOf(`{"extra_content":{"g": 1}}`))),
+			`{"role":"assistant","content":"x","reasoning_content": "a","extra_content":{"g": 1}}`,
+		},
 		"chunks": {
 			back, answered("xyz", 1, thoughtPart(`{"content":[{"type": "thinking"},{"b":1}]}`), textPart(2, nil), thoughtPart(`{"content":[{"c":1}]}`), callPart(0, nil)),
 			`{"role":"assistant","content":[{"type": "thinking"},{"b":1},{"type":"text","text":"xy"},{"c":1},{"type":"text","text":"z"}],"tool_calls":[` + callA + `}]}`,

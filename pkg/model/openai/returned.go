@@ -44,6 +44,7 @@ func (e *encoder) opaqueOf(m *harnessv1.Message, p *harnessv1.Part) []byte {
 // instead of reasoning if the answer has none.
 func (e *encoder) returned(m *harnessv1.Message) {
 	own := false
+	var parts [][]byte
 	for _, p := range m.GetParts() {
 		_, call := p.GetKind().(*harnessv1.Part_Call)
 		data := e.opaqueOf(m, p)
@@ -52,13 +53,39 @@ func (e *encoder) returned(m *harnessv1.Message) {
 		}
 		own = own || !isExtra(data)
 		if !isChunks(data) {
-			e.members(data)
+			parts = append(parts, data)
 		}
+	}
+	for _, data := range distinct(parts) {
+		e.members(data)
 	}
 	r := e.reasoning
 	if !own && r.HasBlank && r.Field != "" && r.goesBack(len(m.GetToolCalls()) > 0) {
 		e.member(r.Field, r.Blank)
 	}
+}
+
+// distinct returns opaque parts of which no two have a member of one name: parts in which one is repeated become
+// a single part, in which the last of these members counts.
+func distinct(parts [][]byte) [][]byte {
+	if len(parts) < 2 {
+		return parts
+	}
+	merged, members := object{}, 0
+	for _, data := range parts {
+		o, ok := parseObject(data)
+		if !ok { // the body refuses it
+			return parts
+		}
+		members += len(o)
+		for _, m := range o {
+			merged = merged.set(m.name, m.value)
+		}
+	}
+	if len(merged) == members {
+		return parts
+	}
+	return [][]byte{merged.json()}
 }
 
 // callExtras returns the opaque bytes of the calls by their index. With Signature the
