@@ -266,6 +266,14 @@ func TestAWriterThatFails(t *testing.T) {
 	}
 }
 
+// TestJoinedMarksAreBounded: a character with endless marks takes no more than its bound, with the last mark.
+func TestJoinedMarksAreBounded(t *testing.T) {
+	const mark = "\u0301"
+	if got := Text("x\re" + strings.Repeat(mark, 10_000)); len(got) < maxJoined || len(got) >= maxJoined+len(mark) {
+		t.Errorf("got %d bytes, want the bound of %d and at most one mark more", len(got), maxJoined)
+	}
+}
+
 func FuzzFilter(f *testing.F) {
 	for _, text := range []string{"a\rb\n", "a\nb\n\x1b[2Ac", "\x1b[", "\x1b]0;x\a\b", "日\b本\te\u0301\x1b[3G", "\x1b[5C\x1b[K\x1b[1J"} {
 		f.Add([]byte(text), uint8(3))

@@ -107,6 +107,7 @@ func TestCheckOfEachPredicate(t *testing.T) {
 		{"command", run, memory{command: ended(0, "ok", "")}, isMet, false, "exit 0: make test", "command "},
 		{"failing command", run, memory{command: ended(2, "out", "FAIL: TestX\n")}, isUnmet, false, "exit 2: FAIL: TestX", ""},
 		{"failing command that says it on its output", run, memory{command: ended(1, strings.Repeat("line\n", 200)+"the end", "")}, isUnmet, false, "the end", ""},
+		{"failing command with a progress bar", run, memory{command: ended(1, "10%\r50%\r100%\nbroken", "")}, isUnmet, false, "exit 1: 100% broken", ""},
 		{"silent failing command", run, memory{command: ended(1, "", " ")}, isUnmet, false, "exit 1, without any output", ""},
 		{"command out of time", run, memory{command: ended(124, "", "")}, isUnmet, false, "want of time (2m0s)", ""},
 		{"command that cannot be run", run, memory{command: &harnessv1.CheckCommandResponse{Error: "no shell"}}, isUnmet, true, "no shell", ""},

@@ -103,11 +103,16 @@ func (o *observer) runWaitCommand(ctx context.Context, call *harnessv1.PendingCa
 	case r.GetError() != "":
 		return nil, errors.New(r.GetError())
 	}
+	return &harnessv1.WaitCheck{ExitCode: r.GetExitCode(), Output: waitOutput(r)}, nil
+}
+
+// waitOutput returns the end of the output of a command, as a terminal shows it.
+func waitOutput(r *harnessv1.CheckCommandResponse) string {
 	output := content.Clean(strings.TrimSpace(redraw.Text(r.GetOutput()) + r.GetErrorOutput()))
 	if len(output) > maxWaitOutput {
 		output = "…" + strings.ToValidUTF8(output[len(output)-maxWaitOutput+len("…"):], "")
 	}
-	return &harnessv1.WaitCheck{ExitCode: r.GetExitCode(), Output: output}, nil
+	return output
 }
 
 // killWaitCommand ends the command of a check that was interrupted.
