@@ -81,6 +81,7 @@ type TurnFields interface {
 	GetFailedTries() uint32
 	GetContinuationCount() uint32
 	GetPendingTools() []*harnessv1.PendingTool
+	GetLedgers() *harnessv1.LedgerState
 	GetJit() *harnessv1.JitState
 	GetItemsShown() uint64
 	GetItemsShownTurn() uint32

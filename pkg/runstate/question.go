@@ -37,6 +37,15 @@ func RoundID(callID string, round uint32) string {
 	return roundPrefix + strconv.FormatUint(uint64(round), 10) + ":" + callID
 }
 
+// RoundCall returns the id of the call of an id that RoundID has made.
+func RoundCall(id string) string {
+	rest, round := strings.CutPrefix(id, roundPrefix)
+	if _, call, ok := strings.Cut(rest, ":"); round && ok {
+		return call
+	}
+	return id
+}
+
 // AnswerKey returns the id under which the answer to a pending call is remembered: that of the
 // question, if a server asks, because a call may ask more than once.
 func AnswerKey(c *harnessv1.PendingCall) string {

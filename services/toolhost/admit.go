@@ -56,6 +56,11 @@ type Call struct {
 	// ForeignLedger reports that the request names another ledger: the call may have
 	// been started under that one.
 	ForeignLedger bool
+	// Other reports that the entry is that of a call with the same id and another tool or other
+	// arguments.
+	Other bool
+	// LogLost reports that the ledger has later entries of the run that its log has lost.
+	LogLost bool
 }
 
 // Admission is the decision about a request to execute a call.
@@ -73,11 +78,26 @@ const (
 	ReturnUnknown
 	// ReturnCancelled returns the outcome CANCELLED and runs nothing.
 	ReturnCancelled
+	// Refuse returns the outcome REFUSED and runs nothing: the model has to read the
+	// entries of the ledger first, or the id is taken.
+	Refuse
 )
 
 // Admit decides about a request to execute a call. It is total: the decision for an
-// unknown state is ReturnUnknown.
+// unknown state is ReturnUnknown. A call never gets the result of another one, and none starts
+// while the ledger has calls that the log of its run has lost.
 func Admit(s State, c Call) Admission {
+	if c.Other && s != Absent {
+		return Refuse
+	}
+	a := admit(s, c)
+	if a == Start && c.LogLost {
+		return Refuse
+	}
+	return a
+}
+
+func admit(s State, c Call) Admission {
 	switch s {
 	case Cancelled:
 		return ReturnCancelled

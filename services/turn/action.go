@@ -8,6 +8,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/readback"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/services/turn/known"
 	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
 )
 
@@ -97,6 +98,8 @@ type SendCall struct {
 	Ledger string
 	// Fresh is true if no worker can have sent the call under this ledger before.
 	Fresh bool
+	// Known are the entries in the ledger that the log knows.
+	Known *known.Request
 }
 
 // AwaitCall waits for the end of any call that was sent. Leads to CallEnded,
@@ -119,6 +122,8 @@ type FindHost struct{ Ledger string }
 type FetchResult struct {
 	Call   toolcall.Call
 	Ledger string
+	// Known are the entries in the ledger that the log knows.
+	Known *known.Request
 }
 
 func (Return) action()           {}

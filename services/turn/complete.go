@@ -19,6 +19,7 @@ func complete(s *harnessv1.Snapshot, p *Progress, end End) (*completion, error) 
 		end.Error = &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, Message: p.Abort}
 	}
 	c.addClaim()
+	c.addLedgers(end)
 	if long := tooLong(p.givenUp(s)); long != nil && end.Error.GetKind() == exhausted && runstate.Compacts(s) {
 		runstate.RecordRefusal(s, long, end.ToolTokens)
 	}

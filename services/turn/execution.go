@@ -99,6 +99,8 @@ type endedCall struct {
 	response *harnessv1.ExecuteToolResponse
 	point    point
 	effects  hook.Effects
+	// lost are entries of the response that the log has lost; nil before they were looked up.
+	lost []*harnessv1.LedgerCall
 }
 
 // point is the next topic that an ended call fires.

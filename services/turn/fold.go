@@ -43,6 +43,9 @@ func (p *Progress) Fold(rec *harnessv1.Record) {
 		}
 	case *harnessv1.Journal_ToolFinished:
 		p.Finished[e.ToolFinished.GetCallId()] = e.ToolFinished.GetOutcome()
+		if c, ok := p.call(e.ToolFinished.GetCallId()); ok {
+			p.marks.Finish(p.Ledgers[c.ID], c.HostID(), e.ToolFinished)
+		}
 		if q := e.ToolFinished.GetQuestion(); q != nil {
 			p.Questions[e.ToolFinished.GetCallId()] = q
 		}

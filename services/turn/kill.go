@@ -37,9 +37,9 @@ func (p *Progress) kill(s *State) Action {
 		case k.away != nil:
 			return FindHost{Ledger: ledger}
 		case k.ended[c.ID] && k.results[c.ID] == nil:
-			return FetchResult{Call: c, Ledger: ledger}
+			return FetchResult{Call: c, Ledger: ledger, Known: p.marks.Request(ledger, c.HostID(), p.startedCalls())}
 		default:
-			return Append{Draft: p.finished(s, c, k.end(c.ID), hook.Effects{}), Before: "tool_answered", After: "tool_finished"}
+			return Append{Draft: p.finished(s, c, k.end(c.ID), nil, hook.Effects{}), Before: "tool_answered", After: "tool_finished"}
 		}
 	}
 	return p.close(s)

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -100,6 +101,9 @@ func (p *Progress) failed(s *State, action Action, err error) bool {
 		if e.stop != nil && !a.Closing {
 			return true
 		}
+		if ended := p.compares(); ended != nil { // its end stays with the tool host
+			e.ended = slices.DeleteFunc(e.ended, func(of *endedCall) bool { return of == ended })
+		}
 	}
 	if stage := p.Stage(s); e.stop != nil && !e.fenced && stage != Stopping && stage != Closing && stage != Claiming {
 		return true
@@ -160,6 +164,7 @@ func (p *Progress) fired(s *State, a FireHooks, said hook.Effects) bool {
 
 func (p *Progress) loaded(e ConversationLoaded) bool {
 	p.execution.conversation, p.execution.prepareSince = e.Conversation, p.execution.now
+	p.compare()
 	return true
 }
 
@@ -250,6 +255,7 @@ func (p *Progress) awaited(event Event) bool {
 		}
 		delete(e.inFlight, got.ID)
 		p.end(got.ID, got.Response)
+		p.compare()
 	case CallMoved:
 		if !e.inFlight[got.ID] {
 			return false

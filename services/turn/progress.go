@@ -4,6 +4,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/services/turn/known"
 	"github.com/harnessmesh/harnessmesh/services/turn/offer"
 	"github.com/harnessmesh/harnessmesh/services/turn/toolcall"
 )
@@ -62,6 +63,8 @@ type Progress struct {
 	files          []string                       // that calls have changed
 	approved       []*harnessv1.PendingCall       // the calls that a resumed turn continues with
 
+	marks *known.Marks // of the ledgers of tool hosts
+
 	execution execution
 }
 
@@ -83,6 +86,7 @@ func newProgress(s *harnessv1.Snapshot) *Progress {
 		Questions: map[string]*harnessv1.ServerQuestion{},
 		arguments: map[string]*harnessv1.Content{},
 		written:   map[string]*harnessv1.Content{},
+		marks:     known.New(s.GetLedgers()),
 
 		execution: newExecution(),
 	}

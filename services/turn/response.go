@@ -67,7 +67,7 @@ func (p *Progress) respond(s *State) *runstate.Draft {
 		d.Emit(event.ModelResponse(a.ref, r.Usage, r.FinishReason, 0, a.latency))
 		return d
 	}
-	message.ToolCalls = p.callsOf(p.offer(s))
+	message.ToolCalls = p.callsOf(s, p.offer(s))
 	setParts(message, r)
 	d.Emit(event.ModelResponse(a.ref, r.Usage, r.FinishReason, len(message.ToolCalls), a.latency))
 	j := judge.New(p.callTurn(s), d)
@@ -104,14 +104,14 @@ func correct(d *runstate.Draft, topic, text string) {
 }
 
 // callsOf returns the calls of the answer as they are stored, with unique ids.
-func (p *Progress) callsOf(o *offer.Offer) []*harnessv1.ToolCall {
+func (p *Progress) callsOf(s *State, o *offer.Offer) []*harnessv1.ToolCall {
 	wrote := p.execution.answer.response.ToolCalls
 	seen := map[string]bool{}
 	taken := func(id string) bool { return seen[id] || p.execution.conversation.HasCall(id) }
 	var calls []*harnessv1.ToolCall
 	for i, c := range wrote[:min(len(wrote), maxCalls)] {
 		call := &harnessv1.ToolCall{
-			Id:        uniqueID(c.GetId(), p.Number, i, taken),
+			Id:        uniqueID(c.GetId(), madeID(s, p.Number, i), taken),
 			Name:      usableName(c.GetName()),
 			Arguments: content.Inline(strings.ToValidUTF8(c.GetArguments().GetInline(), "\uFFFD")),
 		}
@@ -148,15 +148,24 @@ const maxID = 64
 
 // uniqueID returns the provider's id if it is usable, and a new one if it is
 // missing, too long or taken.
-func uniqueID(id string, turn uint32, index int, taken func(string) bool) string {
+func uniqueID(id, other string, taken func(string) bool) string {
 	if usableID(id) && !taken(id) {
 		return id
 	}
-	made := fmt.Sprintf("call_%d_%d", turn, index)
+	made := other
 	for n := 0; taken(made); n++ {
-		made = fmt.Sprintf("call_%d_%d_%d", turn, index, n)
+		made = fmt.Sprintf("%s_%d", other, n)
 	}
 	return made
+}
+
+// madeID returns an id for a call without a usable one. After the log of the run has lost calls it
+// is none that they can have.
+func madeID(s *State, turn uint32, index int) string {
+	if told := s.Snapshot.GetLedgers().GetTold(); told > 0 {
+		return fmt.Sprintf("call_again%d_%d_%d", told, turn, index)
+	}
+	return fmt.Sprintf("call_%d_%d", turn, index)
 }
 
 // usableID reports whether an id can be stored, sent back and used as a key: up to

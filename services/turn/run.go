@@ -58,10 +58,12 @@ func (p *Progress) run(s *State) Action {
 		case p.unsent(c) && !c.Held() && p.blocks(s, c):
 			return p.block(s, c)
 		}
-		return SendCall{Call: c, Ledger: p.Ledgers[c.ID], Fresh: e.fresh[c.ID] && !c.Held()}
+		return SendCall{Call: c, Ledger: p.Ledgers[c.ID], Fresh: e.fresh[c.ID] && !c.Held(), Known: p.marks.Request(p.Ledgers[c.ID], c.HostID(), p.startedCalls())}
 	}
 	switch {
 	case e.fenced:
+	case p.compares() != nil:
+		return LoadConversation{}
 	case len(e.moved) > 0:
 		return Append{Draft: p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_ToolsStarted{
 			ToolsStarted: &harnessv1.ToolsStarted{CallIds: []string{e.moved[0].ID}, LedgerId: e.moved[0].Ledger},
@@ -118,21 +120,26 @@ func (p *Progress) finish(s *State, ended *endedCall) Action {
 	if p.execution.stop != nil {
 		effects = hook.Effects{}
 	}
-	return Append{Draft: p.finished(s, ended.call, ended.response, effects), After: "tool_finished"}
+	return Append{Draft: p.finished(s, ended.call, ended.response, ended.lost, effects), After: "tool_finished"}
 }
 
 // finished returns the record of a call's end, with its result. A call whose end
-// is unknown has no result: repair answers it. Neither has one whose server asks a person.
-func (p *Progress) finished(s *State, c toolcall.Call, r *harnessv1.ExecuteToolResponse, e hook.Effects) *runstate.Draft {
+// is unknown has no result: repair answers it. Neither has one whose server asks a person. With entries that
+// follow those that the log knows, its number says nothing about these.
+func (p *Progress) finished(s *State, c toolcall.Call, r *harnessv1.ExecuteToolResponse, lost []*harnessv1.LedgerCall, e hook.Effects) *runstate.Draft {
 	text, files := r.GetResult(), r.GetMedia()
 	if replaced, ok := e.Text("result"); ok {
 		text, files = replaced, nil // what subscribers hide must not remain in an image
 	}
-	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_ToolFinished{ToolFinished: &harnessv1.ToolFinished{
+	finished := &harnessv1.ToolFinished{
 		CallId: c.ID, Outcome: r.GetOutcome(), Duration: r.GetDuration(), Hooks: e.Wants(),
 		FilesChanged: r.GetFilesChanged()[:min(len(r.GetFilesChanged()), maxChanged)], Background: p.started(c, r),
 		Question: r.GetQuestion(),
-	}}})
+	}
+	if len(r.GetUnrecorded()) == 0 {
+		finished.LedgerSequence = r.GetLedgerSequence()
+	}
+	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_ToolFinished{ToolFinished: finished}})
 	if r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN && r.GetOutcome() != toolcall.InputRequired {
 		failed := r.GetIsError() || r.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED
 		result := toolcall.Result(c.ID, c.Tool, c.Changes+text, failed)
@@ -146,6 +153,7 @@ func (p *Progress) finished(s *State, c toolcall.Call, r *harnessv1.ExecuteToolR
 			d.Emit(event.GuidanceInjected("guarded", "", r.GetGuarded()))
 		}
 	}
+	finished.ToldSequence = p.reportLost(d, p.Ledgers[c.ID], lost)
 	d.Apply(e)
 	return d
 }

@@ -83,6 +83,10 @@ func (s *Server) toolJob(req *harnessv1.ExecuteToolRequest) (*calls.Job, error) 
 	if err != nil {
 		return nil, err
 	}
+	j.Call = toolhost.Describe(req.GetCallId(), req.GetTool(), req.GetArguments())
+	if req.KnownSequence != nil && !s.isForeign(req.GetLedgerId()) { // numbers are those of one ledger
+		j.Numbered, j.Known, j.KnownCalls, j.Compared = true, req.GetKnownSequence(), req.GetKnownCalls(), req.GetCompared()
+	}
 	if req.GetMcp() != nil {
 		s.serverJob(j, req)
 		return j, nil

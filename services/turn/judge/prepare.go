@@ -12,6 +12,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
 
+// askAfterLoss is why the first call asks that writes or runs a command after calls were lost.
+const askAfterLoss = "the newest records of this run were lost with calls that it had made; check that this one is still right"
+
 // Prepare decides what becomes of a call before its subscribers are called.
 func (j *Calls) Prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
 	tools := j.t.present()
@@ -94,6 +97,9 @@ func (j *Calls) Prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
 		prepared.Disposition, prepared.Message, prepared.OnlyOnce = harnessv1.CallDisposition_CALL_DISPOSITION_ASK, command.ask, true
 	case decision == harnessv1.ToolDecision_TOOL_DECISION_ASK && allowed != harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS:
 		prepared.Disposition, prepared.Message, prepared.OnlyOnce = harnessv1.CallDisposition_CALL_DISPOSITION_ASK, why, each
+	case j.t.Snapshot.GetLedgers().GetAsks() && prepared.GetWrites() &&
+		(allowed == harnessv1.CallDisposition_CALL_DISPOSITION_RUN || allowed == harnessv1.CallDisposition_CALL_DISPOSITION_CLIENT):
+		prepared.Disposition, prepared.Message, prepared.OnlyOnce = harnessv1.CallDisposition_CALL_DISPOSITION_ASK, askAfterLoss, true
 	default:
 		prepared.Disposition = allowed
 	}

@@ -29,9 +29,12 @@ func CheckResponse(c Call, r *harnessv1.ExecuteToolResponse) *harnessv1.ExecuteT
 	q.Round, q.Responses = c.Question.GetRound()+1, nil
 	if err := elicit.Check(q); err != nil {
 		return &harnessv1.ExecuteToolResponse{
-			Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE, IsError: true, Duration: r.GetDuration(),
+			Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE, IsError: true, Duration: r.GetDuration(), LedgerSequence: r.GetLedgerSequence(),
 			Result: fmt.Sprintf("The server asks a person in a way that cannot be shown: %s. The call was given up; what it had done until then stays.", err),
 		}
 	}
-	return &harnessv1.ExecuteToolResponse{Outcome: InputRequired, Duration: r.GetDuration(), FilesChanged: r.GetFilesChanged(), Question: q}
+	return &harnessv1.ExecuteToolResponse{
+		Outcome: InputRequired, Duration: r.GetDuration(), FilesChanged: r.GetFilesChanged(), Question: q,
+		LedgerSequence: r.GetLedgerSequence(), Unrecorded: r.GetUnrecorded(),
+	}
 }

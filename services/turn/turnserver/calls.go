@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
@@ -87,6 +88,9 @@ func (t *execution) deliver(ctx context.Context, a turn.SendCall) turn.Event {
 	}
 	request := requests.HostRequest(a.Call, toolcall.Inline{Arguments: arguments.GetInline(), Question: question},
 		a.Ledger, access.IsPerson(t.state.Snapshot.GetStartedBy()))
+	if a.Known != nil {
+		request.KnownSequence, request.KnownCalls, request.Compared = proto.Uint64(a.Known.Sequence), a.Known.Calls, a.Known.Compared
+	}
 	d := toolcall.Delivery{Fresh: a.Fresh, Idempotent: a.Call.Idempotent && !a.Call.Held(), Patience: t.server.cfg.HostPatience}
 	for {
 		switch d.Step {
@@ -179,7 +183,7 @@ func (t *execution) fetchResult(ctx context.Context, a turn.FetchResult) turn.Ev
 	defer executor.Waits(ctx)()
 	bounded, cancel := context.WithTimeout(ctx, t.server.cfg.HostPatience)
 	defer cancel()
-	event := t.deliver(bounded, turn.SendCall{Call: a.Call, Ledger: a.Ledger})
+	event := t.deliver(bounded, turn.SendCall{Call: a.Call, Ledger: a.Ledger, Known: a.Known})
 	if broken, ok := event.(turn.CallBroken); ok {
 		return turn.Failed{Err: executor.Retry("result of a finished call", errors.Join(broken.Err, errNoResult))}
 	}

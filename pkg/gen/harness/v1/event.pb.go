@@ -2021,7 +2021,7 @@ func (x *DoomLoopDetected) GetCorrection() uint32 {
 type GuidanceInjected struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// contract, tools, work_items, planning, items_state, control, jit, mode,
-	// instructions, doom_loop, hook, plan, executor or guarded.
+	// instructions, doom_loop, hook, plan, executor, guarded or ledger.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// jit: the rule. hook: the hook. executor: the custom executor.
 	RuleId string `protobuf:"bytes,2,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`

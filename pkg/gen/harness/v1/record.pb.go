@@ -2955,7 +2955,12 @@ type ToolFinished struct {
 	// The background command that it started; unset: none.
 	Background *BackgroundCommand `protobuf:"bytes,6,opt,name=background,proto3" json:"background,omitempty"`
 	// INPUT_REQUIRED: the question of the server. Unset otherwise.
-	Question      *ServerQuestion `protobuf:"bytes,7,opt,name=question,proto3" json:"question,omitempty"`
+	Question *ServerQuestion `protobuf:"bytes,7,opt,name=question,proto3" json:"question,omitempty"`
+	// Number of its entry in the ledger, as in ExecuteToolResponse; 0: it has none.
+	LedgerSequence uint64 `protobuf:"varint,8,opt,name=ledger_sequence,json=ledgerSequence,proto3" json:"ledger_sequence,omitempty"`
+	// The newest entry of the run in the ledger that the log did not know and of which a message of this
+	// record tells the model; 0: there was none.
+	ToldSequence  uint64 `protobuf:"varint,9,opt,name=told_sequence,json=toldSequence,proto3" json:"told_sequence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3037,6 +3042,20 @@ func (x *ToolFinished) GetQuestion() *ServerQuestion {
 		return x.Question
 	}
 	return nil
+}
+
+func (x *ToolFinished) GetLedgerSequence() uint64 {
+	if x != nil {
+		return x.LedgerSequence
+	}
+	return 0
+}
+
+func (x *ToolFinished) GetToldSequence() uint64 {
+	if x != nil {
+		return x.ToldSequence
+	}
+	return 0
 }
 
 // ExecutorFailed records that an executor could not process a step.
@@ -3487,7 +3506,7 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\x05tools\x18\x01 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\"F\n" +
 	"\fToolsStarted\x12\x19\n" +
 	"\bcall_ids\x18\x01 \x03(\tR\acallIds\x12\x1b\n" +
-	"\tledger_id\x18\x02 \x01(\tR\bledgerId\"\xda\x02\n" +
+	"\tledger_id\x18\x02 \x01(\tR\bledgerId\"\xa8\x03\n" +
 	"\fToolFinished\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x121\n" +
 	"\aoutcome\x18\x02 \x01(\x0e2\x17.harness.v1.ToolOutcomeR\aoutcome\x125\n" +
@@ -3497,7 +3516,9 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"background\x18\x06 \x01(\v2\x1d.harness.v1.BackgroundCommandR\n" +
 	"background\x126\n" +
-	"\bquestion\x18\a \x01(\v2\x1a.harness.v1.ServerQuestionR\bquestion\"t\n" +
+	"\bquestion\x18\a \x01(\v2\x1a.harness.v1.ServerQuestionR\bquestion\x12'\n" +
+	"\x0fledger_sequence\x18\b \x01(\x04R\x0eledgerSequence\x12#\n" +
+	"\rtold_sequence\x18\t \x01(\x04R\ftoldSequence\"t\n" +
 	"\x0eExecutorFailed\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12\x14\n" +

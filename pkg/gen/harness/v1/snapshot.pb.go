@@ -587,7 +587,9 @@ type Snapshot struct {
 	CompactionPlan *CompactionPlan `protobuf:"bytes,40,opt,name=compaction_plan,json=compactionPlan,proto3" json:"compaction_plan,omitempty"`
 	// Digest of the tools of the last request, which is also that of the blob that holds
 	// them; empty before.
-	ToolsDigest   string `protobuf:"bytes,41,opt,name=tools_digest,json=toolsDigest,proto3" json:"tools_digest,omitempty"`
+	ToolsDigest string `protobuf:"bytes,41,opt,name=tools_digest,json=toolsDigest,proto3" json:"tools_digest,omitempty"`
+	// The entries in the ledgers of tool hosts that the log knows; unset: no call has an entry.
+	Ledgers       *LedgerState `protobuf:"bytes,125,opt,name=ledgers,proto3" json:"ledgers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1238,6 +1240,142 @@ func (x *Snapshot) GetToolsDigest() string {
 	return ""
 }
 
+func (x *Snapshot) GetLedgers() *LedgerState {
+	if x != nil {
+		return x.Ledgers
+	}
+	return nil
+}
+
+// LedgerState has the entries in the ledgers of tool hosts that the log of a run knows.
+type LedgerState struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One for each ledger that has entries of the run; at most 8, those used last.
+	Marks []*LedgerMark `protobuf:"bytes,1,rep,name=marks,proto3" json:"marks,omitempty"`
+	// Number of messages to the model about calls that the log had lost.
+	Told uint32 `protobuf:"varint,2,opt,name=told,proto3" json:"told,omitempty"`
+	// The next call that writes or runs a command needs an approval, because the model has had such a message.
+	Asks          bool `protobuf:"varint,3,opt,name=asks,proto3" json:"asks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LedgerState) Reset() {
+	*x = LedgerState{}
+	mi := &file_harness_v1_snapshot_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LedgerState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LedgerState) ProtoMessage() {}
+
+func (x *LedgerState) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_snapshot_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LedgerState.ProtoReflect.Descriptor instead.
+func (*LedgerState) Descriptor() ([]byte, []int) {
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *LedgerState) GetMarks() []*LedgerMark {
+	if x != nil {
+		return x.Marks
+	}
+	return nil
+}
+
+func (x *LedgerState) GetTold() uint32 {
+	if x != nil {
+		return x.Told
+	}
+	return 0
+}
+
+func (x *LedgerState) GetAsks() bool {
+	if x != nil {
+		return x.Asks
+	}
+	return false
+}
+
+// LedgerMark is the newest entry of a run in a ledger that its log knows.
+type LedgerMark struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The ledger.
+	LedgerId string `protobuf:"bytes,1,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
+	// Number of the entry; 0: none.
+	Sequence uint64 `protobuf:"varint,2,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// Calls that may have later entries: none of their ends has a number, because they were
+	// killed or their host was given up. At most 64, the newest.
+	Calls         []string `protobuf:"bytes,3,rep,name=calls,proto3" json:"calls,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LedgerMark) Reset() {
+	*x = LedgerMark{}
+	mi := &file_harness_v1_snapshot_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LedgerMark) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LedgerMark) ProtoMessage() {}
+
+func (x *LedgerMark) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_snapshot_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LedgerMark.ProtoReflect.Descriptor instead.
+func (*LedgerMark) Descriptor() ([]byte, []int) {
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *LedgerMark) GetLedgerId() string {
+	if x != nil {
+		return x.LedgerId
+	}
+	return ""
+}
+
+func (x *LedgerMark) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *LedgerMark) GetCalls() []string {
+	if x != nil {
+		return x.Calls
+	}
+	return nil
+}
+
 // Stopping is a stop of a tree that is under way: it is committed when everything below the
 // run has confirmed it.
 type Stopping struct {
@@ -1258,7 +1396,7 @@ type Stopping struct {
 
 func (x *Stopping) Reset() {
 	*x = Stopping{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[2]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1270,7 +1408,7 @@ func (x *Stopping) String() string {
 func (*Stopping) ProtoMessage() {}
 
 func (x *Stopping) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[2]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1283,7 +1421,7 @@ func (x *Stopping) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stopping.ProtoReflect.Descriptor instead.
 func (*Stopping) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{2}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Stopping) GetInterrupt() *Interrupt {
@@ -1344,7 +1482,7 @@ type Finish struct {
 
 func (x *Finish) Reset() {
 	*x = Finish{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[3]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1356,7 +1494,7 @@ func (x *Finish) String() string {
 func (*Finish) ProtoMessage() {}
 
 func (x *Finish) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[3]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1369,7 +1507,7 @@ func (x *Finish) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finish.ProtoReflect.Descriptor instead.
 func (*Finish) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{3}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Finish) GetStatus() RunStatus {
@@ -1440,7 +1578,7 @@ type BackgroundCommand struct {
 
 func (x *BackgroundCommand) Reset() {
 	*x = BackgroundCommand{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[4]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1452,7 +1590,7 @@ func (x *BackgroundCommand) String() string {
 func (*BackgroundCommand) ProtoMessage() {}
 
 func (x *BackgroundCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[4]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1465,7 +1603,7 @@ func (x *BackgroundCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackgroundCommand.ProtoReflect.Descriptor instead.
 func (*BackgroundCommand) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *BackgroundCommand) GetId() string {
@@ -1540,7 +1678,7 @@ type TraceState struct {
 
 func (x *TraceState) Reset() {
 	*x = TraceState{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[5]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1552,7 +1690,7 @@ func (x *TraceState) String() string {
 func (*TraceState) ProtoMessage() {}
 
 func (x *TraceState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[5]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1565,7 +1703,7 @@ func (x *TraceState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TraceState.ProtoReflect.Descriptor instead.
 func (*TraceState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *TraceState) GetTraceId() []byte {
@@ -1690,7 +1828,7 @@ type TokenBudget struct {
 
 func (x *TokenBudget) Reset() {
 	*x = TokenBudget{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[6]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1702,7 +1840,7 @@ func (x *TokenBudget) String() string {
 func (*TokenBudget) ProtoMessage() {}
 
 func (x *TokenBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[6]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1715,7 +1853,7 @@ func (x *TokenBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenBudget.ProtoReflect.Descriptor instead.
 func (*TokenBudget) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *TokenBudget) GetMaxInputTokens() uint32 {
@@ -1894,7 +2032,7 @@ type PendingCall struct {
 
 func (x *PendingCall) Reset() {
 	*x = PendingCall{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[7]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1906,7 +2044,7 @@ func (x *PendingCall) String() string {
 func (*PendingCall) ProtoMessage() {}
 
 func (x *PendingCall) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[7]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1919,7 +2057,7 @@ func (x *PendingCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingCall.ProtoReflect.Descriptor instead.
 func (*PendingCall) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PendingCall) GetCallId() string {
@@ -2100,7 +2238,7 @@ type PendingTool struct {
 
 func (x *PendingTool) Reset() {
 	*x = PendingTool{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[8]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2112,7 +2250,7 @@ func (x *PendingTool) String() string {
 func (*PendingTool) ProtoMessage() {}
 
 func (x *PendingTool) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[8]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2125,7 +2263,7 @@ func (x *PendingTool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingTool.ProtoReflect.Descriptor instead.
 func (*PendingTool) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PendingTool) GetName() string {
@@ -2185,7 +2323,7 @@ type WaitState struct {
 
 func (x *WaitState) Reset() {
 	*x = WaitState{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[9]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2197,7 +2335,7 @@ func (x *WaitState) String() string {
 func (*WaitState) ProtoMessage() {}
 
 func (x *WaitState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[9]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2210,7 +2348,7 @@ func (x *WaitState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitState.ProtoReflect.Descriptor instead.
 func (*WaitState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *WaitState) GetSeconds() uint32 {
@@ -2309,7 +2447,7 @@ type Spent struct {
 
 func (x *Spent) Reset() {
 	*x = Spent{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[10]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2321,7 +2459,7 @@ func (x *Spent) String() string {
 func (*Spent) ProtoMessage() {}
 
 func (x *Spent) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[10]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2334,7 +2472,7 @@ func (x *Spent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spent.ProtoReflect.Descriptor instead.
 func (*Spent) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Spent) GetToolCalls() uint32 {
@@ -2444,7 +2582,7 @@ type TurnState struct {
 
 func (x *TurnState) Reset() {
 	*x = TurnState{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[11]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2456,7 +2594,7 @@ func (x *TurnState) String() string {
 func (*TurnState) ProtoMessage() {}
 
 func (x *TurnState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[11]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2469,7 +2607,7 @@ func (x *TurnState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnState.ProtoReflect.Descriptor instead.
 func (*TurnState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *TurnState) GetNumber() uint32 {
@@ -2540,7 +2678,7 @@ type ModelAdjustment struct {
 
 func (x *ModelAdjustment) Reset() {
 	*x = ModelAdjustment{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[12]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2552,7 +2690,7 @@ func (x *ModelAdjustment) String() string {
 func (*ModelAdjustment) ProtoMessage() {}
 
 func (x *ModelAdjustment) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[12]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2565,7 +2703,7 @@ func (x *ModelAdjustment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelAdjustment.ProtoReflect.Descriptor instead.
 func (*ModelAdjustment) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{12}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ModelAdjustment) GetModel() string {
@@ -2612,7 +2750,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\x8e\x1f\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xc1\x1f\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -2715,7 +2853,17 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x03mcp\x18k \x01(\v2\x14.harness.v1.McpStateR\x03mcp\x12=\n" +
 	"\rchanged_files\x18g \x01(\v2\x18.harness.v1.ChangedFilesR\fchangedFiles\x12C\n" +
 	"\x0fcompaction_plan\x18( \x01(\v2\x1a.harness.v1.CompactionPlanR\x0ecompactionPlan\x12!\n" +
-	"\ftools_digest\x18) \x01(\tR\vtoolsDigestJ\x04\b*\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xcb\x01\n" +
+	"\ftools_digest\x18) \x01(\tR\vtoolsDigest\x121\n" +
+	"\aledgers\x18} \x01(\v2\x17.harness.v1.LedgerStateR\aledgersJ\x04\b*\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"c\n" +
+	"\vLedgerState\x12,\n" +
+	"\x05marks\x18\x01 \x03(\v2\x16.harness.v1.LedgerMarkR\x05marks\x12\x12\n" +
+	"\x04told\x18\x02 \x01(\rR\x04told\x12\x12\n" +
+	"\x04asks\x18\x03 \x01(\bR\x04asks\"[\n" +
+	"\n" +
+	"LedgerMark\x12\x1b\n" +
+	"\tledger_id\x18\x01 \x01(\tR\bledgerId\x12\x1a\n" +
+	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12\x14\n" +
+	"\x05calls\x18\x03 \x03(\tR\x05calls\"\xcb\x01\n" +
 	"\bStopping\x123\n" +
 	"\tinterrupt\x18\x01 \x01(\v2\x15.harness.v1.InterruptR\tinterrupt\x12*\n" +
 	"\x06cancel\x18\x02 \x01(\v2\x12.harness.v1.CancelR\x06cancel\x12*\n" +
@@ -2912,7 +3060,7 @@ func file_harness_v1_snapshot_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_snapshot_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_harness_v1_snapshot_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_harness_v1_snapshot_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_harness_v1_snapshot_proto_goTypes = []any{
 	(Phase)(0),                    // 0: harness.v1.Phase
 	(PhaseInput)(0),               // 1: harness.v1.PhaseInput
@@ -2920,139 +3068,143 @@ var file_harness_v1_snapshot_proto_goTypes = []any{
 	(Adjustment)(0),               // 3: harness.v1.Adjustment
 	(*PhaseChange)(nil),           // 4: harness.v1.PhaseChange
 	(*Snapshot)(nil),              // 5: harness.v1.Snapshot
-	(*Stopping)(nil),              // 6: harness.v1.Stopping
-	(*Finish)(nil),                // 7: harness.v1.Finish
-	(*BackgroundCommand)(nil),     // 8: harness.v1.BackgroundCommand
-	(*TraceState)(nil),            // 9: harness.v1.TraceState
-	(*TokenBudget)(nil),           // 10: harness.v1.TokenBudget
-	(*PendingCall)(nil),           // 11: harness.v1.PendingCall
-	(*PendingTool)(nil),           // 12: harness.v1.PendingTool
-	(*WaitState)(nil),             // 13: harness.v1.WaitState
-	(*Spent)(nil),                 // 14: harness.v1.Spent
-	(*TurnState)(nil),             // 15: harness.v1.TurnState
-	(*ModelAdjustment)(nil),       // 16: harness.v1.ModelAdjustment
-	(RunStatus)(0),                // 17: harness.v1.RunStatus
-	(*StopReason)(nil),            // 18: harness.v1.StopReason
-	(*LoopConfig)(nil),            // 19: harness.v1.LoopConfig
-	(*ToolRule)(nil),              // 20: harness.v1.ToolRule
-	(*WorkspaceFolder)(nil),       // 21: harness.v1.WorkspaceFolder
-	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
-	(*Content)(nil),               // 23: harness.v1.Content
-	(*WorkItemLedger)(nil),        // 24: harness.v1.WorkItemLedger
-	(*TaskContract)(nil),          // 25: harness.v1.TaskContract
-	(*CoverageLedger)(nil),        // 26: harness.v1.CoverageLedger
-	(*ProgressTracker)(nil),       // 27: harness.v1.ProgressTracker
-	(*DoomLoop)(nil),              // 28: harness.v1.DoomLoop
-	(*HookState)(nil),             // 29: harness.v1.HookState
-	(*JitState)(nil),              // 30: harness.v1.JitState
-	(*ToolUsage)(nil),             // 31: harness.v1.ToolUsage
-	(*Activity)(nil),              // 32: harness.v1.Activity
-	(*Definition)(nil),            // 33: harness.v1.Definition
-	(*FileDigest)(nil),            // 34: harness.v1.FileDigest
-	(*ReasoningConfig)(nil),       // 35: harness.v1.ReasoningConfig
-	(*Parent)(nil),                // 36: harness.v1.Parent
-	(*Child)(nil),                 // 37: harness.v1.Child
-	(*Graph)(nil),                 // 38: harness.v1.Graph
-	(*QualityState)(nil),          // 39: harness.v1.QualityState
-	(*Task)(nil),                  // 40: harness.v1.Task
-	(*McpState)(nil),              // 41: harness.v1.McpState
-	(*ChangedFiles)(nil),          // 42: harness.v1.ChangedFiles
-	(*CompactionPlan)(nil),        // 43: harness.v1.CompactionPlan
-	(*Interrupt)(nil),             // 44: harness.v1.Interrupt
-	(*Cancel)(nil),                // 45: harness.v1.Cancel
-	(ToolOrigin)(0),               // 46: harness.v1.ToolOrigin
-	(*ResultMarks)(nil),           // 47: harness.v1.ResultMarks
-	(SandboxLevel)(0),             // 48: harness.v1.SandboxLevel
-	(*CallPreview)(nil),           // 49: harness.v1.CallPreview
-	(*ServerQuestion)(nil),        // 50: harness.v1.ServerQuestion
-	(*Delegation)(nil),            // 51: harness.v1.Delegation
-	(*ToolAnnotations)(nil),       // 52: harness.v1.ToolAnnotations
-	(*Usage)(nil),                 // 53: harness.v1.Usage
-	(*durationpb.Duration)(nil),   // 54: google.protobuf.Duration
+	(*LedgerState)(nil),           // 6: harness.v1.LedgerState
+	(*LedgerMark)(nil),            // 7: harness.v1.LedgerMark
+	(*Stopping)(nil),              // 8: harness.v1.Stopping
+	(*Finish)(nil),                // 9: harness.v1.Finish
+	(*BackgroundCommand)(nil),     // 10: harness.v1.BackgroundCommand
+	(*TraceState)(nil),            // 11: harness.v1.TraceState
+	(*TokenBudget)(nil),           // 12: harness.v1.TokenBudget
+	(*PendingCall)(nil),           // 13: harness.v1.PendingCall
+	(*PendingTool)(nil),           // 14: harness.v1.PendingTool
+	(*WaitState)(nil),             // 15: harness.v1.WaitState
+	(*Spent)(nil),                 // 16: harness.v1.Spent
+	(*TurnState)(nil),             // 17: harness.v1.TurnState
+	(*ModelAdjustment)(nil),       // 18: harness.v1.ModelAdjustment
+	(RunStatus)(0),                // 19: harness.v1.RunStatus
+	(*StopReason)(nil),            // 20: harness.v1.StopReason
+	(*LoopConfig)(nil),            // 21: harness.v1.LoopConfig
+	(*ToolRule)(nil),              // 22: harness.v1.ToolRule
+	(*WorkspaceFolder)(nil),       // 23: harness.v1.WorkspaceFolder
+	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
+	(*Content)(nil),               // 25: harness.v1.Content
+	(*WorkItemLedger)(nil),        // 26: harness.v1.WorkItemLedger
+	(*TaskContract)(nil),          // 27: harness.v1.TaskContract
+	(*CoverageLedger)(nil),        // 28: harness.v1.CoverageLedger
+	(*ProgressTracker)(nil),       // 29: harness.v1.ProgressTracker
+	(*DoomLoop)(nil),              // 30: harness.v1.DoomLoop
+	(*HookState)(nil),             // 31: harness.v1.HookState
+	(*JitState)(nil),              // 32: harness.v1.JitState
+	(*ToolUsage)(nil),             // 33: harness.v1.ToolUsage
+	(*Activity)(nil),              // 34: harness.v1.Activity
+	(*Definition)(nil),            // 35: harness.v1.Definition
+	(*FileDigest)(nil),            // 36: harness.v1.FileDigest
+	(*ReasoningConfig)(nil),       // 37: harness.v1.ReasoningConfig
+	(*Parent)(nil),                // 38: harness.v1.Parent
+	(*Child)(nil),                 // 39: harness.v1.Child
+	(*Graph)(nil),                 // 40: harness.v1.Graph
+	(*QualityState)(nil),          // 41: harness.v1.QualityState
+	(*Task)(nil),                  // 42: harness.v1.Task
+	(*McpState)(nil),              // 43: harness.v1.McpState
+	(*ChangedFiles)(nil),          // 44: harness.v1.ChangedFiles
+	(*CompactionPlan)(nil),        // 45: harness.v1.CompactionPlan
+	(*Interrupt)(nil),             // 46: harness.v1.Interrupt
+	(*Cancel)(nil),                // 47: harness.v1.Cancel
+	(ToolOrigin)(0),               // 48: harness.v1.ToolOrigin
+	(*ResultMarks)(nil),           // 49: harness.v1.ResultMarks
+	(SandboxLevel)(0),             // 50: harness.v1.SandboxLevel
+	(*CallPreview)(nil),           // 51: harness.v1.CallPreview
+	(*ServerQuestion)(nil),        // 52: harness.v1.ServerQuestion
+	(*Delegation)(nil),            // 53: harness.v1.Delegation
+	(*ToolAnnotations)(nil),       // 54: harness.v1.ToolAnnotations
+	(*Usage)(nil),                 // 55: harness.v1.Usage
+	(*durationpb.Duration)(nil),   // 56: google.protobuf.Duration
 }
 var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.PhaseChange.from:type_name -> harness.v1.Phase
 	1,  // 1: harness.v1.PhaseChange.input:type_name -> harness.v1.PhaseInput
 	0,  // 2: harness.v1.PhaseChange.to:type_name -> harness.v1.Phase
-	17, // 3: harness.v1.Snapshot.status:type_name -> harness.v1.RunStatus
+	19, // 3: harness.v1.Snapshot.status:type_name -> harness.v1.RunStatus
 	0,  // 4: harness.v1.Snapshot.phase:type_name -> harness.v1.Phase
 	0,  // 5: harness.v1.Snapshot.paused_phase:type_name -> harness.v1.Phase
-	18, // 6: harness.v1.Snapshot.stop_reason:type_name -> harness.v1.StopReason
-	19, // 7: harness.v1.Snapshot.config:type_name -> harness.v1.LoopConfig
-	10, // 8: harness.v1.Snapshot.token_budget:type_name -> harness.v1.TokenBudget
-	11, // 9: harness.v1.Snapshot.pending_tool_calls:type_name -> harness.v1.PendingCall
-	14, // 10: harness.v1.Snapshot.spent:type_name -> harness.v1.Spent
-	15, // 11: harness.v1.Snapshot.turn:type_name -> harness.v1.TurnState
-	20, // 12: harness.v1.Snapshot.grants:type_name -> harness.v1.ToolRule
-	12, // 13: harness.v1.Snapshot.pending_tools:type_name -> harness.v1.PendingTool
-	21, // 14: harness.v1.Snapshot.folder:type_name -> harness.v1.WorkspaceFolder
-	22, // 15: harness.v1.Snapshot.create_time:type_name -> google.protobuf.Timestamp
-	20, // 16: harness.v1.Snapshot.tool_rules:type_name -> harness.v1.ToolRule
-	23, // 17: harness.v1.Snapshot.answer:type_name -> harness.v1.Content
-	23, // 18: harness.v1.Snapshot.summary:type_name -> harness.v1.Content
-	22, // 19: harness.v1.Snapshot.running_since:type_name -> google.protobuf.Timestamp
-	22, // 20: harness.v1.Snapshot.wake_at:type_name -> google.protobuf.Timestamp
-	23, // 21: harness.v1.Snapshot.client_tools:type_name -> harness.v1.Content
-	22, // 22: harness.v1.Snapshot.expire_time:type_name -> google.protobuf.Timestamp
-	24, // 23: harness.v1.Snapshot.work_item_ledger:type_name -> harness.v1.WorkItemLedger
-	25, // 24: harness.v1.Snapshot.task_contract:type_name -> harness.v1.TaskContract
-	26, // 25: harness.v1.Snapshot.coverage_ledger:type_name -> harness.v1.CoverageLedger
-	27, // 26: harness.v1.Snapshot.progress_tracker:type_name -> harness.v1.ProgressTracker
-	28, // 27: harness.v1.Snapshot.doom_loop:type_name -> harness.v1.DoomLoop
-	29, // 28: harness.v1.Snapshot.hooks:type_name -> harness.v1.HookState
-	30, // 29: harness.v1.Snapshot.jit:type_name -> harness.v1.JitState
-	31, // 30: harness.v1.Snapshot.tool_usage:type_name -> harness.v1.ToolUsage
-	32, // 31: harness.v1.Snapshot.activity:type_name -> harness.v1.Activity
-	33, // 32: harness.v1.Snapshot.definition:type_name -> harness.v1.Definition
-	34, // 33: harness.v1.Snapshot.instruction_files:type_name -> harness.v1.FileDigest
-	23, // 34: harness.v1.Snapshot.goal:type_name -> harness.v1.Content
-	9,  // 35: harness.v1.Snapshot.trace:type_name -> harness.v1.TraceState
-	35, // 36: harness.v1.Snapshot.reasoning:type_name -> harness.v1.ReasoningConfig
-	16, // 37: harness.v1.Snapshot.model_adjustments:type_name -> harness.v1.ModelAdjustment
-	8,  // 38: harness.v1.Snapshot.background_commands:type_name -> harness.v1.BackgroundCommand
-	23, // 39: harness.v1.Snapshot.output:type_name -> harness.v1.Content
-	36, // 40: harness.v1.Snapshot.parent:type_name -> harness.v1.Parent
-	37, // 41: harness.v1.Snapshot.children:type_name -> harness.v1.Child
-	6,  // 42: harness.v1.Snapshot.stopping:type_name -> harness.v1.Stopping
-	38, // 43: harness.v1.Snapshot.graphs:type_name -> harness.v1.Graph
-	39, // 44: harness.v1.Snapshot.quality:type_name -> harness.v1.QualityState
-	40, // 45: harness.v1.Snapshot.task:type_name -> harness.v1.Task
-	41, // 46: harness.v1.Snapshot.mcp:type_name -> harness.v1.McpState
-	42, // 47: harness.v1.Snapshot.changed_files:type_name -> harness.v1.ChangedFiles
-	43, // 48: harness.v1.Snapshot.compaction_plan:type_name -> harness.v1.CompactionPlan
-	44, // 49: harness.v1.Stopping.interrupt:type_name -> harness.v1.Interrupt
-	45, // 50: harness.v1.Stopping.cancel:type_name -> harness.v1.Cancel
-	7,  // 51: harness.v1.Stopping.finish:type_name -> harness.v1.Finish
-	17, // 52: harness.v1.Finish.status:type_name -> harness.v1.RunStatus
-	1,  // 53: harness.v1.Finish.input:type_name -> harness.v1.PhaseInput
-	22, // 54: harness.v1.BackgroundCommand.start_time:type_name -> google.protobuf.Timestamp
-	22, // 55: harness.v1.TraceState.stretch_time:type_name -> google.protobuf.Timestamp
-	22, // 56: harness.v1.TraceState.turn_time:type_name -> google.protobuf.Timestamp
-	23, // 57: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
-	2,  // 58: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
-	22, // 59: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
-	46, // 60: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
-	47, // 61: harness.v1.PendingCall.marks:type_name -> harness.v1.ResultMarks
-	48, // 62: harness.v1.PendingCall.sandbox_level:type_name -> harness.v1.SandboxLevel
-	49, // 63: harness.v1.PendingCall.preview:type_name -> harness.v1.CallPreview
-	50, // 64: harness.v1.PendingCall.question:type_name -> harness.v1.ServerQuestion
-	13, // 65: harness.v1.PendingCall.wait:type_name -> harness.v1.WaitState
-	51, // 66: harness.v1.PendingCall.delegation:type_name -> harness.v1.Delegation
-	23, // 67: harness.v1.PendingTool.parameters_schema:type_name -> harness.v1.Content
-	46, // 68: harness.v1.PendingTool.origin:type_name -> harness.v1.ToolOrigin
-	52, // 69: harness.v1.PendingTool.annotations:type_name -> harness.v1.ToolAnnotations
-	22, // 70: harness.v1.WaitState.begin_time:type_name -> google.protobuf.Timestamp
-	22, // 71: harness.v1.WaitState.check_time:type_name -> google.protobuf.Timestamp
-	53, // 72: harness.v1.Spent.usage:type_name -> harness.v1.Usage
-	54, // 73: harness.v1.Spent.active:type_name -> google.protobuf.Duration
-	53, // 74: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
-	54, // 75: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
-	3,  // 76: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
-	77, // [77:77] is the sub-list for method output_type
-	77, // [77:77] is the sub-list for method input_type
-	77, // [77:77] is the sub-list for extension type_name
-	77, // [77:77] is the sub-list for extension extendee
-	0,  // [0:77] is the sub-list for field type_name
+	20, // 6: harness.v1.Snapshot.stop_reason:type_name -> harness.v1.StopReason
+	21, // 7: harness.v1.Snapshot.config:type_name -> harness.v1.LoopConfig
+	12, // 8: harness.v1.Snapshot.token_budget:type_name -> harness.v1.TokenBudget
+	13, // 9: harness.v1.Snapshot.pending_tool_calls:type_name -> harness.v1.PendingCall
+	16, // 10: harness.v1.Snapshot.spent:type_name -> harness.v1.Spent
+	17, // 11: harness.v1.Snapshot.turn:type_name -> harness.v1.TurnState
+	22, // 12: harness.v1.Snapshot.grants:type_name -> harness.v1.ToolRule
+	14, // 13: harness.v1.Snapshot.pending_tools:type_name -> harness.v1.PendingTool
+	23, // 14: harness.v1.Snapshot.folder:type_name -> harness.v1.WorkspaceFolder
+	24, // 15: harness.v1.Snapshot.create_time:type_name -> google.protobuf.Timestamp
+	22, // 16: harness.v1.Snapshot.tool_rules:type_name -> harness.v1.ToolRule
+	25, // 17: harness.v1.Snapshot.answer:type_name -> harness.v1.Content
+	25, // 18: harness.v1.Snapshot.summary:type_name -> harness.v1.Content
+	24, // 19: harness.v1.Snapshot.running_since:type_name -> google.protobuf.Timestamp
+	24, // 20: harness.v1.Snapshot.wake_at:type_name -> google.protobuf.Timestamp
+	25, // 21: harness.v1.Snapshot.client_tools:type_name -> harness.v1.Content
+	24, // 22: harness.v1.Snapshot.expire_time:type_name -> google.protobuf.Timestamp
+	26, // 23: harness.v1.Snapshot.work_item_ledger:type_name -> harness.v1.WorkItemLedger
+	27, // 24: harness.v1.Snapshot.task_contract:type_name -> harness.v1.TaskContract
+	28, // 25: harness.v1.Snapshot.coverage_ledger:type_name -> harness.v1.CoverageLedger
+	29, // 26: harness.v1.Snapshot.progress_tracker:type_name -> harness.v1.ProgressTracker
+	30, // 27: harness.v1.Snapshot.doom_loop:type_name -> harness.v1.DoomLoop
+	31, // 28: harness.v1.Snapshot.hooks:type_name -> harness.v1.HookState
+	32, // 29: harness.v1.Snapshot.jit:type_name -> harness.v1.JitState
+	33, // 30: harness.v1.Snapshot.tool_usage:type_name -> harness.v1.ToolUsage
+	34, // 31: harness.v1.Snapshot.activity:type_name -> harness.v1.Activity
+	35, // 32: harness.v1.Snapshot.definition:type_name -> harness.v1.Definition
+	36, // 33: harness.v1.Snapshot.instruction_files:type_name -> harness.v1.FileDigest
+	25, // 34: harness.v1.Snapshot.goal:type_name -> harness.v1.Content
+	11, // 35: harness.v1.Snapshot.trace:type_name -> harness.v1.TraceState
+	37, // 36: harness.v1.Snapshot.reasoning:type_name -> harness.v1.ReasoningConfig
+	18, // 37: harness.v1.Snapshot.model_adjustments:type_name -> harness.v1.ModelAdjustment
+	10, // 38: harness.v1.Snapshot.background_commands:type_name -> harness.v1.BackgroundCommand
+	25, // 39: harness.v1.Snapshot.output:type_name -> harness.v1.Content
+	38, // 40: harness.v1.Snapshot.parent:type_name -> harness.v1.Parent
+	39, // 41: harness.v1.Snapshot.children:type_name -> harness.v1.Child
+	8,  // 42: harness.v1.Snapshot.stopping:type_name -> harness.v1.Stopping
+	40, // 43: harness.v1.Snapshot.graphs:type_name -> harness.v1.Graph
+	41, // 44: harness.v1.Snapshot.quality:type_name -> harness.v1.QualityState
+	42, // 45: harness.v1.Snapshot.task:type_name -> harness.v1.Task
+	43, // 46: harness.v1.Snapshot.mcp:type_name -> harness.v1.McpState
+	44, // 47: harness.v1.Snapshot.changed_files:type_name -> harness.v1.ChangedFiles
+	45, // 48: harness.v1.Snapshot.compaction_plan:type_name -> harness.v1.CompactionPlan
+	6,  // 49: harness.v1.Snapshot.ledgers:type_name -> harness.v1.LedgerState
+	7,  // 50: harness.v1.LedgerState.marks:type_name -> harness.v1.LedgerMark
+	46, // 51: harness.v1.Stopping.interrupt:type_name -> harness.v1.Interrupt
+	47, // 52: harness.v1.Stopping.cancel:type_name -> harness.v1.Cancel
+	9,  // 53: harness.v1.Stopping.finish:type_name -> harness.v1.Finish
+	19, // 54: harness.v1.Finish.status:type_name -> harness.v1.RunStatus
+	1,  // 55: harness.v1.Finish.input:type_name -> harness.v1.PhaseInput
+	24, // 56: harness.v1.BackgroundCommand.start_time:type_name -> google.protobuf.Timestamp
+	24, // 57: harness.v1.TraceState.stretch_time:type_name -> google.protobuf.Timestamp
+	24, // 58: harness.v1.TraceState.turn_time:type_name -> google.protobuf.Timestamp
+	25, // 59: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
+	2,  // 60: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
+	24, // 61: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
+	48, // 62: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
+	49, // 63: harness.v1.PendingCall.marks:type_name -> harness.v1.ResultMarks
+	50, // 64: harness.v1.PendingCall.sandbox_level:type_name -> harness.v1.SandboxLevel
+	51, // 65: harness.v1.PendingCall.preview:type_name -> harness.v1.CallPreview
+	52, // 66: harness.v1.PendingCall.question:type_name -> harness.v1.ServerQuestion
+	15, // 67: harness.v1.PendingCall.wait:type_name -> harness.v1.WaitState
+	53, // 68: harness.v1.PendingCall.delegation:type_name -> harness.v1.Delegation
+	25, // 69: harness.v1.PendingTool.parameters_schema:type_name -> harness.v1.Content
+	48, // 70: harness.v1.PendingTool.origin:type_name -> harness.v1.ToolOrigin
+	54, // 71: harness.v1.PendingTool.annotations:type_name -> harness.v1.ToolAnnotations
+	24, // 72: harness.v1.WaitState.begin_time:type_name -> google.protobuf.Timestamp
+	24, // 73: harness.v1.WaitState.check_time:type_name -> google.protobuf.Timestamp
+	55, // 74: harness.v1.Spent.usage:type_name -> harness.v1.Usage
+	56, // 75: harness.v1.Spent.active:type_name -> google.protobuf.Duration
+	55, // 76: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
+	56, // 77: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
+	3,  // 78: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
+	79, // [79:79] is the sub-list for method output_type
+	79, // [79:79] is the sub-list for method input_type
+	79, // [79:79] is the sub-list for extension type_name
+	79, // [79:79] is the sub-list for extension extendee
+	0,  // [0:79] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_snapshot_proto_init() }
@@ -3083,7 +3235,7 @@ func file_harness_v1_snapshot_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_snapshot_proto_rawDesc), len(file_harness_v1_snapshot_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   13,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

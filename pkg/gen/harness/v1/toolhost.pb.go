@@ -798,7 +798,18 @@ type ExecuteToolRequest struct {
 	Approved bool `protobuf:"varint,18,opt,name=approved,proto3" json:"approved,omitempty"`
 	// The model gets instruction files: those in a folder below the workspace, up to that of a path which the call
 	// names, follow the result of the first call that names one there.
-	Instructions  bool `protobuf:"varint,19,opt,name=instructions,proto3" json:"instructions,omitempty"`
+	Instructions bool `protobuf:"varint,19,opt,name=instructions,proto3" json:"instructions,omitempty"`
+	// The newest entry of the run in the ledger that the run's log knows, as in
+	// ExecuteToolResponse.ledger_sequence; 0: none. If the ledger has later entries that are neither of
+	// this call nor of known_calls, the log may have lost them: a call without an entry does not run, and
+	// the response has them in unrecorded. Unset, or with the ledger_id of another ledger: the entry of the
+	// call is not numbered, and nothing is compared.
+	KnownSequence *uint64 `protobuf:"varint,20,opt,name=known_sequence,json=knownSequence,proto3,oneof" json:"known_sequence,omitempty"`
+	// Other calls of the run that the log knows and that may have later entries.
+	KnownCalls []string `protobuf:"bytes,21,rep,name=known_calls,json=knownCalls,proto3" json:"known_calls,omitempty"`
+	// The caller has compared an earlier response with the log, so known_calls has all calls of it that the
+	// log knows. The host then waits until what remains has ended.
+	Compared      bool `protobuf:"varint,22,opt,name=compared,proto3" json:"compared,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -962,6 +973,27 @@ func (x *ExecuteToolRequest) GetApproved() bool {
 func (x *ExecuteToolRequest) GetInstructions() bool {
 	if x != nil {
 		return x.Instructions
+	}
+	return false
+}
+
+func (x *ExecuteToolRequest) GetKnownSequence() uint64 {
+	if x != nil && x.KnownSequence != nil {
+		return *x.KnownSequence
+	}
+	return 0
+}
+
+func (x *ExecuteToolRequest) GetKnownCalls() []string {
+	if x != nil {
+		return x.KnownCalls
+	}
+	return nil
+}
+
+func (x *ExecuteToolRequest) GetCompared() bool {
+	if x != nil {
+		return x.Compared
 	}
 	return false
 }
@@ -1259,7 +1291,12 @@ type ExecuteToolResponse struct {
 	Question *ServerQuestion `protobuf:"bytes,10,opt,name=question,proto3" json:"question,omitempty"`
 	// The guarded places that have changed during the call, in one line, which is also the last one of
 	// result. Empty: none, also of hosts that do not compare them.
-	Guarded       string `protobuf:"bytes,11,opt,name=guarded,proto3" json:"guarded,omitempty"`
+	Guarded string `protobuf:"bytes,11,opt,name=guarded,proto3" json:"guarded,omitempty"`
+	// Number of the call's entry among those of its run in the ledger, from 1; 0: it has none.
+	LedgerSequence uint64 `protobuf:"varint,12,opt,name=ledger_sequence,json=ledgerSequence,proto3" json:"ledger_sequence,omitempty"`
+	// Entries of the run that are later than known_sequence and not those of known_calls, in the order of their
+	// numbers; at most the 32 oldest. An outcome REFUSED means then that the call did not run for that reason.
+	Unrecorded    []*LedgerCall `protobuf:"bytes,13,rep,name=unrecorded,proto3" json:"unrecorded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1371,6 +1408,129 @@ func (x *ExecuteToolResponse) GetGuarded() string {
 	return ""
 }
 
+func (x *ExecuteToolResponse) GetLedgerSequence() uint64 {
+	if x != nil {
+		return x.LedgerSequence
+	}
+	return 0
+}
+
+func (x *ExecuteToolResponse) GetUnrecorded() []*LedgerCall {
+	if x != nil {
+		return x.Unrecorded
+	}
+	return nil
+}
+
+// LedgerCall is the entry of a call in a ledger.
+type LedgerCall struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The call.
+	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// Number of its entry.
+	Sequence uint64 `protobuf:"varint,2,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// The tool.
+	Tool string `protobuf:"bytes,3,opt,name=tool,proto3" json:"tool,omitempty"`
+	// The arguments, at most 1 KiB of them.
+	Arguments string `protobuf:"bytes,4,opt,name=arguments,proto3" json:"arguments,omitempty"`
+	// SHA-256 of the arguments in lower-case hexadecimal, as in BlobRef.
+	Digest string `protobuf:"bytes,5,opt,name=digest,proto3" json:"digest,omitempty"`
+	// How it ended; unset: it runs.
+	Outcome ToolOutcome `protobuf:"varint,6,opt,name=outcome,proto3,enum=harness.v1.ToolOutcome" json:"outcome,omitempty"`
+	// The text for the model, or a part of it: all entries of a response share 48 KiB.
+	Result string `protobuf:"bytes,7,opt,name=result,proto3" json:"result,omitempty"`
+	// The result is an error.
+	IsError       bool `protobuf:"varint,8,opt,name=is_error,json=isError,proto3" json:"is_error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LedgerCall) Reset() {
+	*x = LedgerCall{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LedgerCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LedgerCall) ProtoMessage() {}
+
+func (x *LedgerCall) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LedgerCall.ProtoReflect.Descriptor instead.
+func (*LedgerCall) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *LedgerCall) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *LedgerCall) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *LedgerCall) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+func (x *LedgerCall) GetArguments() string {
+	if x != nil {
+		return x.Arguments
+	}
+	return ""
+}
+
+func (x *LedgerCall) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
+func (x *LedgerCall) GetOutcome() ToolOutcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return ToolOutcome_TOOL_OUTCOME_UNSPECIFIED
+}
+
+func (x *LedgerCall) GetResult() string {
+	if x != nil {
+		return x.Result
+	}
+	return ""
+}
+
+func (x *LedgerCall) GetIsError() bool {
+	if x != nil {
+		return x.IsError
+	}
+	return false
+}
+
 // ReadCallOutputRequest asks what a running call prints.
 type ReadCallOutputRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1395,7 +1555,7 @@ type ReadCallOutputRequest struct {
 
 func (x *ReadCallOutputRequest) Reset() {
 	*x = ReadCallOutputRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[17]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1407,7 +1567,7 @@ func (x *ReadCallOutputRequest) String() string {
 func (*ReadCallOutputRequest) ProtoMessage() {}
 
 func (x *ReadCallOutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[17]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1420,7 +1580,7 @@ func (x *ReadCallOutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadCallOutputRequest.ProtoReflect.Descriptor instead.
 func (*ReadCallOutputRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{17}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReadCallOutputRequest) GetNamespace() string {
@@ -1488,7 +1648,7 @@ type ReadCallOutputResponse struct {
 
 func (x *ReadCallOutputResponse) Reset() {
 	*x = ReadCallOutputResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[18]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1500,7 +1660,7 @@ func (x *ReadCallOutputResponse) String() string {
 func (*ReadCallOutputResponse) ProtoMessage() {}
 
 func (x *ReadCallOutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[18]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1513,7 +1673,7 @@ func (x *ReadCallOutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadCallOutputResponse.ProtoReflect.Descriptor instead.
 func (*ReadCallOutputResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{18}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReadCallOutputResponse) GetOffset() uint64 {
@@ -1563,7 +1723,7 @@ type InspectWorkspaceRequest struct {
 
 func (x *InspectWorkspaceRequest) Reset() {
 	*x = InspectWorkspaceRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[19]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1575,7 +1735,7 @@ func (x *InspectWorkspaceRequest) String() string {
 func (*InspectWorkspaceRequest) ProtoMessage() {}
 
 func (x *InspectWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[19]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1588,7 +1748,7 @@ func (x *InspectWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*InspectWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{19}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *InspectWorkspaceRequest) GetWorkspace() string {
@@ -1660,7 +1820,7 @@ type ProposedCall struct {
 
 func (x *ProposedCall) Reset() {
 	*x = ProposedCall{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[20]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1672,7 +1832,7 @@ func (x *ProposedCall) String() string {
 func (*ProposedCall) ProtoMessage() {}
 
 func (x *ProposedCall) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[20]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1685,7 +1845,7 @@ func (x *ProposedCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposedCall.ProtoReflect.Descriptor instead.
 func (*ProposedCall) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{20}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ProposedCall) GetTool() string {
@@ -1722,7 +1882,7 @@ type InspectWorkspaceResponse struct {
 
 func (x *InspectWorkspaceResponse) Reset() {
 	*x = InspectWorkspaceResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[21]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1734,7 +1894,7 @@ func (x *InspectWorkspaceResponse) String() string {
 func (*InspectWorkspaceResponse) ProtoMessage() {}
 
 func (x *InspectWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[21]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1747,7 +1907,7 @@ func (x *InspectWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*InspectWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{21}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *InspectWorkspaceResponse) GetFilesChanged() uint32 {
@@ -1800,7 +1960,7 @@ type CheckFileRequest struct {
 
 func (x *CheckFileRequest) Reset() {
 	*x = CheckFileRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[22]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1812,7 +1972,7 @@ func (x *CheckFileRequest) String() string {
 func (*CheckFileRequest) ProtoMessage() {}
 
 func (x *CheckFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[22]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1825,7 +1985,7 @@ func (x *CheckFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckFileRequest.ProtoReflect.Descriptor instead.
 func (*CheckFileRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{22}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CheckFileRequest) GetWorkspace() string {
@@ -1870,7 +2030,7 @@ type CheckFileResponse struct {
 
 func (x *CheckFileResponse) Reset() {
 	*x = CheckFileResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[23]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1882,7 +2042,7 @@ func (x *CheckFileResponse) String() string {
 func (*CheckFileResponse) ProtoMessage() {}
 
 func (x *CheckFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[23]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1895,7 +2055,7 @@ func (x *CheckFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckFileResponse.ProtoReflect.Descriptor instead.
 func (*CheckFileResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{23}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CheckFileResponse) GetExists() bool {
@@ -1959,7 +2119,7 @@ type CheckAddressRequest struct {
 
 func (x *CheckAddressRequest) Reset() {
 	*x = CheckAddressRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[24]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1971,7 +2131,7 @@ func (x *CheckAddressRequest) String() string {
 func (*CheckAddressRequest) ProtoMessage() {}
 
 func (x *CheckAddressRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[24]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1984,7 +2144,7 @@ func (x *CheckAddressRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckAddressRequest.ProtoReflect.Descriptor instead.
 func (*CheckAddressRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{24}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CheckAddressRequest) GetNamespace() string {
@@ -2035,7 +2195,7 @@ type CheckAddressResponse struct {
 
 func (x *CheckAddressResponse) Reset() {
 	*x = CheckAddressResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[25]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2047,7 +2207,7 @@ func (x *CheckAddressResponse) String() string {
 func (*CheckAddressResponse) ProtoMessage() {}
 
 func (x *CheckAddressResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[25]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2060,7 +2220,7 @@ func (x *CheckAddressResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckAddressResponse.ProtoReflect.Descriptor instead.
 func (*CheckAddressResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{25}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CheckAddressResponse) GetStatus() uint32 {
@@ -2104,7 +2264,7 @@ type CheckCommandRequest struct {
 
 func (x *CheckCommandRequest) Reset() {
 	*x = CheckCommandRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[26]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2116,7 +2276,7 @@ func (x *CheckCommandRequest) String() string {
 func (*CheckCommandRequest) ProtoMessage() {}
 
 func (x *CheckCommandRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[26]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2129,7 +2289,7 @@ func (x *CheckCommandRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckCommandRequest.ProtoReflect.Descriptor instead.
 func (*CheckCommandRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{26}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CheckCommandRequest) GetNamespace() string {
@@ -2216,7 +2376,7 @@ type CheckCommandResponse struct {
 
 func (x *CheckCommandResponse) Reset() {
 	*x = CheckCommandResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[27]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2228,7 +2388,7 @@ func (x *CheckCommandResponse) String() string {
 func (*CheckCommandResponse) ProtoMessage() {}
 
 func (x *CheckCommandResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[27]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2241,7 +2401,7 @@ func (x *CheckCommandResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckCommandResponse.ProtoReflect.Descriptor instead.
 func (*CheckCommandResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{27}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CheckCommandResponse) GetOutcome() ToolOutcome {
@@ -2310,7 +2470,7 @@ type CancelToolsRequest struct {
 
 func (x *CancelToolsRequest) Reset() {
 	*x = CancelToolsRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[28]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2322,7 +2482,7 @@ func (x *CancelToolsRequest) String() string {
 func (*CancelToolsRequest) ProtoMessage() {}
 
 func (x *CancelToolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[28]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2335,7 +2495,7 @@ func (x *CancelToolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelToolsRequest.ProtoReflect.Descriptor instead.
 func (*CancelToolsRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{28}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CancelToolsRequest) GetNamespace() string {
@@ -2408,7 +2568,7 @@ type CancelToolsResponse struct {
 
 func (x *CancelToolsResponse) Reset() {
 	*x = CancelToolsResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[29]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2420,7 +2580,7 @@ func (x *CancelToolsResponse) String() string {
 func (*CancelToolsResponse) ProtoMessage() {}
 
 func (x *CancelToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[29]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2433,7 +2593,7 @@ func (x *CancelToolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelToolsResponse.ProtoReflect.Descriptor instead.
 func (*CancelToolsResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{29}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CancelToolsResponse) GetKilled() []string {
@@ -2494,7 +2654,7 @@ type MakeWorktreeRequest struct {
 
 func (x *MakeWorktreeRequest) Reset() {
 	*x = MakeWorktreeRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[30]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2506,7 +2666,7 @@ func (x *MakeWorktreeRequest) String() string {
 func (*MakeWorktreeRequest) ProtoMessage() {}
 
 func (x *MakeWorktreeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[30]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2519,7 +2679,7 @@ func (x *MakeWorktreeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MakeWorktreeRequest.ProtoReflect.Descriptor instead.
 func (*MakeWorktreeRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{30}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *MakeWorktreeRequest) GetNamespace() string {
@@ -2584,7 +2744,7 @@ type MakeWorktreeResponse struct {
 
 func (x *MakeWorktreeResponse) Reset() {
 	*x = MakeWorktreeResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[31]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2596,7 +2756,7 @@ func (x *MakeWorktreeResponse) String() string {
 func (*MakeWorktreeResponse) ProtoMessage() {}
 
 func (x *MakeWorktreeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[31]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2609,7 +2769,7 @@ func (x *MakeWorktreeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MakeWorktreeResponse.ProtoReflect.Descriptor instead.
 func (*MakeWorktreeResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{31}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *MakeWorktreeResponse) GetWorkspace() string {
@@ -2641,7 +2801,7 @@ type EndWorktreeRequest struct {
 
 func (x *EndWorktreeRequest) Reset() {
 	*x = EndWorktreeRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[32]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2653,7 +2813,7 @@ func (x *EndWorktreeRequest) String() string {
 func (*EndWorktreeRequest) ProtoMessage() {}
 
 func (x *EndWorktreeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[32]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2666,7 +2826,7 @@ func (x *EndWorktreeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndWorktreeRequest.ProtoReflect.Descriptor instead.
 func (*EndWorktreeRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{32}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *EndWorktreeRequest) GetNamespace() string {
@@ -2701,7 +2861,7 @@ type EndWorktreeResponse struct {
 
 func (x *EndWorktreeResponse) Reset() {
 	*x = EndWorktreeResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[33]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2713,7 +2873,7 @@ func (x *EndWorktreeResponse) String() string {
 func (*EndWorktreeResponse) ProtoMessage() {}
 
 func (x *EndWorktreeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[33]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2726,7 +2886,7 @@ func (x *EndWorktreeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndWorktreeResponse.ProtoReflect.Descriptor instead.
 func (*EndWorktreeResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{33}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *EndWorktreeResponse) GetKept() bool {
@@ -2785,7 +2945,7 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\rwithout_links\x18\x06 \x01(\bR\fwithoutLinks\"\x8c\x01\n" +
 	"\x19DescribeWorkspaceResponse\x129\n" +
 	"\venvironment\x18\x01 \x01(\v2\x17.harness.v1.EnvironmentR\venvironment\x124\n" +
-	"\aproblem\x18\x02 \x01(\v2\x1a.harness.v1.SandboxProblemR\aproblem\"\x99\x05\n" +
+	"\aproblem\x18\x02 \x01(\v2\x1a.harness.v1.SandboxProblemR\aproblem\"\x95\x06\n" +
 	"\x12ExecuteToolRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
@@ -2807,7 +2967,12 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"userSkills\x12\x14\n" +
 	"\x05roots\x18\x11 \x03(\tR\x05roots\x12\x1a\n" +
 	"\bapproved\x18\x12 \x01(\bR\bapproved\x12\"\n" +
-	"\finstructions\x18\x13 \x01(\bR\finstructions\"\xbd\x02\n" +
+	"\finstructions\x18\x13 \x01(\bR\finstructions\x12*\n" +
+	"\x0eknown_sequence\x18\x14 \x01(\x04H\x00R\rknownSequence\x88\x01\x01\x12\x1f\n" +
+	"\vknown_calls\x18\x15 \x03(\tR\n" +
+	"knownCalls\x12\x1a\n" +
+	"\bcompared\x18\x16 \x01(\bR\bcomparedB\x11\n" +
+	"\x0f_known_sequence\"\xbd\x02\n" +
 	"\x16DescribeServersRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12%\n" +
@@ -2827,7 +2992,7 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\x06listed\x18\x05 \x01(\bR\x06listed\x125\n" +
 	"\bapproved\x18\x06 \x03(\v2\x19.harness.v1.McpDefinitionR\bapproved\x121\n" +
 	"\bleft_out\x18\a \x03(\v2\x16.harness.v1.McpLeftOutR\aleftOut\x12)\n" +
-	"\x10approved_digests\x18\b \x03(\tR\x0fapprovedDigests\"\x80\x04\n" +
+	"\x10approved_digests\x18\b \x03(\tR\x0fapprovedDigests\"\xe1\x04\n" +
 	"\x13ExecuteToolResponse\x121\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x17.harness.v1.ToolOutcomeR\aoutcome\x12\x16\n" +
 	"\x06result\x18\x02 \x01(\tR\x06result\x12\x19\n" +
@@ -2842,9 +3007,23 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"background\x126\n" +
 	"\bquestion\x18\n" +
 	" \x01(\v2\x1a.harness.v1.ServerQuestionR\bquestion\x12\x18\n" +
-	"\aguarded\x18\v \x01(\tR\aguardedB\f\n" +
+	"\aguarded\x18\v \x01(\tR\aguarded\x12'\n" +
+	"\x0fledger_sequence\x18\f \x01(\x04R\x0eledgerSequence\x126\n" +
 	"\n" +
-	"_exit_code\"\xf0\x01\n" +
+	"unrecorded\x18\r \x03(\v2\x16.harness.v1.LedgerCallR\n" +
+	"unrecordedB\f\n" +
+	"\n" +
+	"_exit_code\"\xf1\x01\n" +
+	"\n" +
+	"LedgerCall\x12\x17\n" +
+	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x1a\n" +
+	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12\x12\n" +
+	"\x04tool\x18\x03 \x01(\tR\x04tool\x12\x1c\n" +
+	"\targuments\x18\x04 \x01(\tR\targuments\x12\x16\n" +
+	"\x06digest\x18\x05 \x01(\tR\x06digest\x121\n" +
+	"\aoutcome\x18\x06 \x01(\x0e2\x17.harness.v1.ToolOutcomeR\aoutcome\x12\x16\n" +
+	"\x06result\x18\a \x01(\tR\x06result\x12\x19\n" +
+	"\bis_error\x18\b \x01(\bR\aisError\"\xf0\x01\n" +
 	"\x15ReadCallOutputRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
@@ -2987,7 +3166,7 @@ func file_harness_v1_toolhost_proto_rawDescGZIP() []byte {
 	return file_harness_v1_toolhost_proto_rawDescData
 }
 
-var file_harness_v1_toolhost_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_harness_v1_toolhost_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_harness_v1_toolhost_proto_goTypes = []any{
 	(*StartServerSignInRequest)(nil),     // 0: harness.v1.StartServerSignInRequest
 	(*StartServerSignInResponse)(nil),    // 1: harness.v1.StartServerSignInResponse
@@ -3006,135 +3185,138 @@ var file_harness_v1_toolhost_proto_goTypes = []any{
 	(*DescribeServersResponse)(nil),      // 14: harness.v1.DescribeServersResponse
 	(*DescribedServer)(nil),              // 15: harness.v1.DescribedServer
 	(*ExecuteToolResponse)(nil),          // 16: harness.v1.ExecuteToolResponse
-	(*ReadCallOutputRequest)(nil),        // 17: harness.v1.ReadCallOutputRequest
-	(*ReadCallOutputResponse)(nil),       // 18: harness.v1.ReadCallOutputResponse
-	(*InspectWorkspaceRequest)(nil),      // 19: harness.v1.InspectWorkspaceRequest
-	(*ProposedCall)(nil),                 // 20: harness.v1.ProposedCall
-	(*InspectWorkspaceResponse)(nil),     // 21: harness.v1.InspectWorkspaceResponse
-	(*CheckFileRequest)(nil),             // 22: harness.v1.CheckFileRequest
-	(*CheckFileResponse)(nil),            // 23: harness.v1.CheckFileResponse
-	(*CheckAddressRequest)(nil),          // 24: harness.v1.CheckAddressRequest
-	(*CheckAddressResponse)(nil),         // 25: harness.v1.CheckAddressResponse
-	(*CheckCommandRequest)(nil),          // 26: harness.v1.CheckCommandRequest
-	(*CheckCommandResponse)(nil),         // 27: harness.v1.CheckCommandResponse
-	(*CancelToolsRequest)(nil),           // 28: harness.v1.CancelToolsRequest
-	(*CancelToolsResponse)(nil),          // 29: harness.v1.CancelToolsResponse
-	(*MakeWorktreeRequest)(nil),          // 30: harness.v1.MakeWorktreeRequest
-	(*MakeWorktreeResponse)(nil),         // 31: harness.v1.MakeWorktreeResponse
-	(*EndWorktreeRequest)(nil),           // 32: harness.v1.EndWorktreeRequest
-	(*EndWorktreeResponse)(nil),          // 33: harness.v1.EndWorktreeResponse
-	nil,                                  // 34: harness.v1.CancelToolsResponse.KilledResultsEntry
-	(*SignInSubject)(nil),                // 35: harness.v1.SignInSubject
-	(*SignInStart)(nil),                  // 36: harness.v1.SignInStart
-	(*SignInReturn)(nil),                 // 37: harness.v1.SignInReturn
-	(*SignInState)(nil),                  // 38: harness.v1.SignInState
-	(*ToolSpec)(nil),                     // 39: harness.v1.ToolSpec
-	(*SandboxSupport)(nil),               // 40: harness.v1.SandboxSupport
-	(*McpServer)(nil),                    // 41: harness.v1.McpServer
-	(*SandboxConfig)(nil),                // 42: harness.v1.SandboxConfig
-	(*Environment)(nil),                  // 43: harness.v1.Environment
-	(*SandboxProblem)(nil),               // 44: harness.v1.SandboxProblem
-	(*durationpb.Duration)(nil),          // 45: google.protobuf.Duration
-	(*Confinement)(nil),                  // 46: harness.v1.Confinement
-	(*FilePreview)(nil),                  // 47: harness.v1.FilePreview
-	(*McpCall)(nil),                      // 48: harness.v1.McpCall
-	(*WebCall)(nil),                      // 49: harness.v1.WebCall
-	(McpServerState)(0),                  // 50: harness.v1.McpServerState
-	(*McpDefinition)(nil),                // 51: harness.v1.McpDefinition
-	(*McpLeftOut)(nil),                   // 52: harness.v1.McpLeftOut
-	(ToolOutcome)(0),                     // 53: harness.v1.ToolOutcome
-	(*Media)(nil),                        // 54: harness.v1.Media
-	(SandboxLevel)(0),                    // 55: harness.v1.SandboxLevel
-	(*BackgroundCommand)(nil),            // 56: harness.v1.BackgroundCommand
-	(*ServerQuestion)(nil),               // 57: harness.v1.ServerQuestion
-	(*InstructionFile)(nil),              // 58: harness.v1.InstructionFile
-	(*BackgroundState)(nil),              // 59: harness.v1.BackgroundState
-	(*CallPreview)(nil),                  // 60: harness.v1.CallPreview
+	(*LedgerCall)(nil),                   // 17: harness.v1.LedgerCall
+	(*ReadCallOutputRequest)(nil),        // 18: harness.v1.ReadCallOutputRequest
+	(*ReadCallOutputResponse)(nil),       // 19: harness.v1.ReadCallOutputResponse
+	(*InspectWorkspaceRequest)(nil),      // 20: harness.v1.InspectWorkspaceRequest
+	(*ProposedCall)(nil),                 // 21: harness.v1.ProposedCall
+	(*InspectWorkspaceResponse)(nil),     // 22: harness.v1.InspectWorkspaceResponse
+	(*CheckFileRequest)(nil),             // 23: harness.v1.CheckFileRequest
+	(*CheckFileResponse)(nil),            // 24: harness.v1.CheckFileResponse
+	(*CheckAddressRequest)(nil),          // 25: harness.v1.CheckAddressRequest
+	(*CheckAddressResponse)(nil),         // 26: harness.v1.CheckAddressResponse
+	(*CheckCommandRequest)(nil),          // 27: harness.v1.CheckCommandRequest
+	(*CheckCommandResponse)(nil),         // 28: harness.v1.CheckCommandResponse
+	(*CancelToolsRequest)(nil),           // 29: harness.v1.CancelToolsRequest
+	(*CancelToolsResponse)(nil),          // 30: harness.v1.CancelToolsResponse
+	(*MakeWorktreeRequest)(nil),          // 31: harness.v1.MakeWorktreeRequest
+	(*MakeWorktreeResponse)(nil),         // 32: harness.v1.MakeWorktreeResponse
+	(*EndWorktreeRequest)(nil),           // 33: harness.v1.EndWorktreeRequest
+	(*EndWorktreeResponse)(nil),          // 34: harness.v1.EndWorktreeResponse
+	nil,                                  // 35: harness.v1.CancelToolsResponse.KilledResultsEntry
+	(*SignInSubject)(nil),                // 36: harness.v1.SignInSubject
+	(*SignInStart)(nil),                  // 37: harness.v1.SignInStart
+	(*SignInReturn)(nil),                 // 38: harness.v1.SignInReturn
+	(*SignInState)(nil),                  // 39: harness.v1.SignInState
+	(*ToolSpec)(nil),                     // 40: harness.v1.ToolSpec
+	(*SandboxSupport)(nil),               // 41: harness.v1.SandboxSupport
+	(*McpServer)(nil),                    // 42: harness.v1.McpServer
+	(*SandboxConfig)(nil),                // 43: harness.v1.SandboxConfig
+	(*Environment)(nil),                  // 44: harness.v1.Environment
+	(*SandboxProblem)(nil),               // 45: harness.v1.SandboxProblem
+	(*durationpb.Duration)(nil),          // 46: google.protobuf.Duration
+	(*Confinement)(nil),                  // 47: harness.v1.Confinement
+	(*FilePreview)(nil),                  // 48: harness.v1.FilePreview
+	(*McpCall)(nil),                      // 49: harness.v1.McpCall
+	(*WebCall)(nil),                      // 50: harness.v1.WebCall
+	(McpServerState)(0),                  // 51: harness.v1.McpServerState
+	(*McpDefinition)(nil),                // 52: harness.v1.McpDefinition
+	(*McpLeftOut)(nil),                   // 53: harness.v1.McpLeftOut
+	(ToolOutcome)(0),                     // 54: harness.v1.ToolOutcome
+	(*Media)(nil),                        // 55: harness.v1.Media
+	(SandboxLevel)(0),                    // 56: harness.v1.SandboxLevel
+	(*BackgroundCommand)(nil),            // 57: harness.v1.BackgroundCommand
+	(*ServerQuestion)(nil),               // 58: harness.v1.ServerQuestion
+	(*InstructionFile)(nil),              // 59: harness.v1.InstructionFile
+	(*BackgroundState)(nil),              // 60: harness.v1.BackgroundState
+	(*CallPreview)(nil),                  // 61: harness.v1.CallPreview
 }
 var file_harness_v1_toolhost_proto_depIdxs = []int32{
-	35, // 0: harness.v1.StartServerSignInRequest.subject:type_name -> harness.v1.SignInSubject
-	36, // 1: harness.v1.StartServerSignInResponse.start:type_name -> harness.v1.SignInStart
-	37, // 2: harness.v1.FinishServerSignInRequest.returned:type_name -> harness.v1.SignInReturn
-	38, // 3: harness.v1.FinishServerSignInResponse.state:type_name -> harness.v1.SignInState
-	35, // 4: harness.v1.DescribeServerSignInRequest.subject:type_name -> harness.v1.SignInSubject
-	38, // 5: harness.v1.DescribeServerSignInResponse.state:type_name -> harness.v1.SignInState
-	35, // 6: harness.v1.EndServerSignInRequest.subject:type_name -> harness.v1.SignInSubject
-	39, // 7: harness.v1.DescribeHostResponse.tools:type_name -> harness.v1.ToolSpec
-	40, // 8: harness.v1.DescribeHostResponse.sandbox:type_name -> harness.v1.SandboxSupport
-	41, // 9: harness.v1.DescribeHostResponse.services:type_name -> harness.v1.McpServer
-	42, // 10: harness.v1.DescribeWorkspaceRequest.sandbox:type_name -> harness.v1.SandboxConfig
-	43, // 11: harness.v1.DescribeWorkspaceResponse.environment:type_name -> harness.v1.Environment
-	44, // 12: harness.v1.DescribeWorkspaceResponse.problem:type_name -> harness.v1.SandboxProblem
-	45, // 13: harness.v1.ExecuteToolRequest.timeout:type_name -> google.protobuf.Duration
-	46, // 14: harness.v1.ExecuteToolRequest.confinement:type_name -> harness.v1.Confinement
-	47, // 15: harness.v1.ExecuteToolRequest.shown:type_name -> harness.v1.FilePreview
-	48, // 16: harness.v1.ExecuteToolRequest.mcp:type_name -> harness.v1.McpCall
-	49, // 17: harness.v1.ExecuteToolRequest.web:type_name -> harness.v1.WebCall
-	41, // 18: harness.v1.DescribeServersRequest.servers:type_name -> harness.v1.McpServer
-	42, // 19: harness.v1.DescribeServersRequest.sandbox:type_name -> harness.v1.SandboxConfig
-	45, // 20: harness.v1.DescribeServersRequest.wait:type_name -> google.protobuf.Duration
+	36, // 0: harness.v1.StartServerSignInRequest.subject:type_name -> harness.v1.SignInSubject
+	37, // 1: harness.v1.StartServerSignInResponse.start:type_name -> harness.v1.SignInStart
+	38, // 2: harness.v1.FinishServerSignInRequest.returned:type_name -> harness.v1.SignInReturn
+	39, // 3: harness.v1.FinishServerSignInResponse.state:type_name -> harness.v1.SignInState
+	36, // 4: harness.v1.DescribeServerSignInRequest.subject:type_name -> harness.v1.SignInSubject
+	39, // 5: harness.v1.DescribeServerSignInResponse.state:type_name -> harness.v1.SignInState
+	36, // 6: harness.v1.EndServerSignInRequest.subject:type_name -> harness.v1.SignInSubject
+	40, // 7: harness.v1.DescribeHostResponse.tools:type_name -> harness.v1.ToolSpec
+	41, // 8: harness.v1.DescribeHostResponse.sandbox:type_name -> harness.v1.SandboxSupport
+	42, // 9: harness.v1.DescribeHostResponse.services:type_name -> harness.v1.McpServer
+	43, // 10: harness.v1.DescribeWorkspaceRequest.sandbox:type_name -> harness.v1.SandboxConfig
+	44, // 11: harness.v1.DescribeWorkspaceResponse.environment:type_name -> harness.v1.Environment
+	45, // 12: harness.v1.DescribeWorkspaceResponse.problem:type_name -> harness.v1.SandboxProblem
+	46, // 13: harness.v1.ExecuteToolRequest.timeout:type_name -> google.protobuf.Duration
+	47, // 14: harness.v1.ExecuteToolRequest.confinement:type_name -> harness.v1.Confinement
+	48, // 15: harness.v1.ExecuteToolRequest.shown:type_name -> harness.v1.FilePreview
+	49, // 16: harness.v1.ExecuteToolRequest.mcp:type_name -> harness.v1.McpCall
+	50, // 17: harness.v1.ExecuteToolRequest.web:type_name -> harness.v1.WebCall
+	42, // 18: harness.v1.DescribeServersRequest.servers:type_name -> harness.v1.McpServer
+	43, // 19: harness.v1.DescribeServersRequest.sandbox:type_name -> harness.v1.SandboxConfig
+	46, // 20: harness.v1.DescribeServersRequest.wait:type_name -> google.protobuf.Duration
 	15, // 21: harness.v1.DescribeServersResponse.servers:type_name -> harness.v1.DescribedServer
-	50, // 22: harness.v1.DescribedServer.state:type_name -> harness.v1.McpServerState
-	51, // 23: harness.v1.DescribedServer.tools:type_name -> harness.v1.McpDefinition
-	51, // 24: harness.v1.DescribedServer.approved:type_name -> harness.v1.McpDefinition
-	52, // 25: harness.v1.DescribedServer.left_out:type_name -> harness.v1.McpLeftOut
-	53, // 26: harness.v1.ExecuteToolResponse.outcome:type_name -> harness.v1.ToolOutcome
-	45, // 27: harness.v1.ExecuteToolResponse.duration:type_name -> google.protobuf.Duration
-	54, // 28: harness.v1.ExecuteToolResponse.media:type_name -> harness.v1.Media
-	55, // 29: harness.v1.ExecuteToolResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
-	56, // 30: harness.v1.ExecuteToolResponse.background:type_name -> harness.v1.BackgroundCommand
-	57, // 31: harness.v1.ExecuteToolResponse.question:type_name -> harness.v1.ServerQuestion
-	45, // 32: harness.v1.ReadCallOutputRequest.wait:type_name -> google.protobuf.Duration
-	56, // 33: harness.v1.InspectWorkspaceRequest.background:type_name -> harness.v1.BackgroundCommand
-	20, // 34: harness.v1.InspectWorkspaceRequest.proposed:type_name -> harness.v1.ProposedCall
-	58, // 35: harness.v1.InspectWorkspaceResponse.instruction_files:type_name -> harness.v1.InstructionFile
-	59, // 36: harness.v1.InspectWorkspaceResponse.background:type_name -> harness.v1.BackgroundState
-	60, // 37: harness.v1.InspectWorkspaceResponse.previews:type_name -> harness.v1.CallPreview
-	49, // 38: harness.v1.CheckAddressRequest.web:type_name -> harness.v1.WebCall
-	45, // 39: harness.v1.CheckCommandRequest.timeout:type_name -> google.protobuf.Duration
-	46, // 40: harness.v1.CheckCommandRequest.confinement:type_name -> harness.v1.Confinement
-	53, // 41: harness.v1.CheckCommandResponse.outcome:type_name -> harness.v1.ToolOutcome
-	55, // 42: harness.v1.CheckCommandResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
-	59, // 43: harness.v1.CancelToolsResponse.background:type_name -> harness.v1.BackgroundState
-	34, // 44: harness.v1.CancelToolsResponse.killed_results:type_name -> harness.v1.CancelToolsResponse.KilledResultsEntry
-	42, // 45: harness.v1.MakeWorktreeRequest.sandbox:type_name -> harness.v1.SandboxConfig
-	8,  // 46: harness.v1.ToolHostService.DescribeHost:input_type -> harness.v1.DescribeHostRequest
-	10, // 47: harness.v1.ToolHostService.DescribeWorkspace:input_type -> harness.v1.DescribeWorkspaceRequest
-	12, // 48: harness.v1.ToolHostService.ExecuteTool:input_type -> harness.v1.ExecuteToolRequest
-	17, // 49: harness.v1.ToolHostService.ReadCallOutput:input_type -> harness.v1.ReadCallOutputRequest
-	19, // 50: harness.v1.ToolHostService.InspectWorkspace:input_type -> harness.v1.InspectWorkspaceRequest
-	22, // 51: harness.v1.ToolHostService.CheckFile:input_type -> harness.v1.CheckFileRequest
-	24, // 52: harness.v1.ToolHostService.CheckAddress:input_type -> harness.v1.CheckAddressRequest
-	26, // 53: harness.v1.ToolHostService.CheckCommand:input_type -> harness.v1.CheckCommandRequest
-	28, // 54: harness.v1.ToolHostService.CancelTools:input_type -> harness.v1.CancelToolsRequest
-	30, // 55: harness.v1.ToolHostService.MakeWorktree:input_type -> harness.v1.MakeWorktreeRequest
-	13, // 56: harness.v1.ToolHostService.DescribeServers:input_type -> harness.v1.DescribeServersRequest
-	32, // 57: harness.v1.ToolHostService.EndWorktree:input_type -> harness.v1.EndWorktreeRequest
-	0,  // 58: harness.v1.ToolHostService.StartServerSignIn:input_type -> harness.v1.StartServerSignInRequest
-	2,  // 59: harness.v1.ToolHostService.FinishServerSignIn:input_type -> harness.v1.FinishServerSignInRequest
-	4,  // 60: harness.v1.ToolHostService.DescribeServerSignIn:input_type -> harness.v1.DescribeServerSignInRequest
-	6,  // 61: harness.v1.ToolHostService.EndServerSignIn:input_type -> harness.v1.EndServerSignInRequest
-	9,  // 62: harness.v1.ToolHostService.DescribeHost:output_type -> harness.v1.DescribeHostResponse
-	11, // 63: harness.v1.ToolHostService.DescribeWorkspace:output_type -> harness.v1.DescribeWorkspaceResponse
-	16, // 64: harness.v1.ToolHostService.ExecuteTool:output_type -> harness.v1.ExecuteToolResponse
-	18, // 65: harness.v1.ToolHostService.ReadCallOutput:output_type -> harness.v1.ReadCallOutputResponse
-	21, // 66: harness.v1.ToolHostService.InspectWorkspace:output_type -> harness.v1.InspectWorkspaceResponse
-	23, // 67: harness.v1.ToolHostService.CheckFile:output_type -> harness.v1.CheckFileResponse
-	25, // 68: harness.v1.ToolHostService.CheckAddress:output_type -> harness.v1.CheckAddressResponse
-	27, // 69: harness.v1.ToolHostService.CheckCommand:output_type -> harness.v1.CheckCommandResponse
-	29, // 70: harness.v1.ToolHostService.CancelTools:output_type -> harness.v1.CancelToolsResponse
-	31, // 71: harness.v1.ToolHostService.MakeWorktree:output_type -> harness.v1.MakeWorktreeResponse
-	14, // 72: harness.v1.ToolHostService.DescribeServers:output_type -> harness.v1.DescribeServersResponse
-	33, // 73: harness.v1.ToolHostService.EndWorktree:output_type -> harness.v1.EndWorktreeResponse
-	1,  // 74: harness.v1.ToolHostService.StartServerSignIn:output_type -> harness.v1.StartServerSignInResponse
-	3,  // 75: harness.v1.ToolHostService.FinishServerSignIn:output_type -> harness.v1.FinishServerSignInResponse
-	5,  // 76: harness.v1.ToolHostService.DescribeServerSignIn:output_type -> harness.v1.DescribeServerSignInResponse
-	7,  // 77: harness.v1.ToolHostService.EndServerSignIn:output_type -> harness.v1.EndServerSignInResponse
-	62, // [62:78] is the sub-list for method output_type
-	46, // [46:62] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	51, // 22: harness.v1.DescribedServer.state:type_name -> harness.v1.McpServerState
+	52, // 23: harness.v1.DescribedServer.tools:type_name -> harness.v1.McpDefinition
+	52, // 24: harness.v1.DescribedServer.approved:type_name -> harness.v1.McpDefinition
+	53, // 25: harness.v1.DescribedServer.left_out:type_name -> harness.v1.McpLeftOut
+	54, // 26: harness.v1.ExecuteToolResponse.outcome:type_name -> harness.v1.ToolOutcome
+	46, // 27: harness.v1.ExecuteToolResponse.duration:type_name -> google.protobuf.Duration
+	55, // 28: harness.v1.ExecuteToolResponse.media:type_name -> harness.v1.Media
+	56, // 29: harness.v1.ExecuteToolResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
+	57, // 30: harness.v1.ExecuteToolResponse.background:type_name -> harness.v1.BackgroundCommand
+	58, // 31: harness.v1.ExecuteToolResponse.question:type_name -> harness.v1.ServerQuestion
+	17, // 32: harness.v1.ExecuteToolResponse.unrecorded:type_name -> harness.v1.LedgerCall
+	54, // 33: harness.v1.LedgerCall.outcome:type_name -> harness.v1.ToolOutcome
+	46, // 34: harness.v1.ReadCallOutputRequest.wait:type_name -> google.protobuf.Duration
+	57, // 35: harness.v1.InspectWorkspaceRequest.background:type_name -> harness.v1.BackgroundCommand
+	21, // 36: harness.v1.InspectWorkspaceRequest.proposed:type_name -> harness.v1.ProposedCall
+	59, // 37: harness.v1.InspectWorkspaceResponse.instruction_files:type_name -> harness.v1.InstructionFile
+	60, // 38: harness.v1.InspectWorkspaceResponse.background:type_name -> harness.v1.BackgroundState
+	61, // 39: harness.v1.InspectWorkspaceResponse.previews:type_name -> harness.v1.CallPreview
+	50, // 40: harness.v1.CheckAddressRequest.web:type_name -> harness.v1.WebCall
+	46, // 41: harness.v1.CheckCommandRequest.timeout:type_name -> google.protobuf.Duration
+	47, // 42: harness.v1.CheckCommandRequest.confinement:type_name -> harness.v1.Confinement
+	54, // 43: harness.v1.CheckCommandResponse.outcome:type_name -> harness.v1.ToolOutcome
+	56, // 44: harness.v1.CheckCommandResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
+	60, // 45: harness.v1.CancelToolsResponse.background:type_name -> harness.v1.BackgroundState
+	35, // 46: harness.v1.CancelToolsResponse.killed_results:type_name -> harness.v1.CancelToolsResponse.KilledResultsEntry
+	43, // 47: harness.v1.MakeWorktreeRequest.sandbox:type_name -> harness.v1.SandboxConfig
+	8,  // 48: harness.v1.ToolHostService.DescribeHost:input_type -> harness.v1.DescribeHostRequest
+	10, // 49: harness.v1.ToolHostService.DescribeWorkspace:input_type -> harness.v1.DescribeWorkspaceRequest
+	12, // 50: harness.v1.ToolHostService.ExecuteTool:input_type -> harness.v1.ExecuteToolRequest
+	18, // 51: harness.v1.ToolHostService.ReadCallOutput:input_type -> harness.v1.ReadCallOutputRequest
+	20, // 52: harness.v1.ToolHostService.InspectWorkspace:input_type -> harness.v1.InspectWorkspaceRequest
+	23, // 53: harness.v1.ToolHostService.CheckFile:input_type -> harness.v1.CheckFileRequest
+	25, // 54: harness.v1.ToolHostService.CheckAddress:input_type -> harness.v1.CheckAddressRequest
+	27, // 55: harness.v1.ToolHostService.CheckCommand:input_type -> harness.v1.CheckCommandRequest
+	29, // 56: harness.v1.ToolHostService.CancelTools:input_type -> harness.v1.CancelToolsRequest
+	31, // 57: harness.v1.ToolHostService.MakeWorktree:input_type -> harness.v1.MakeWorktreeRequest
+	13, // 58: harness.v1.ToolHostService.DescribeServers:input_type -> harness.v1.DescribeServersRequest
+	33, // 59: harness.v1.ToolHostService.EndWorktree:input_type -> harness.v1.EndWorktreeRequest
+	0,  // 60: harness.v1.ToolHostService.StartServerSignIn:input_type -> harness.v1.StartServerSignInRequest
+	2,  // 61: harness.v1.ToolHostService.FinishServerSignIn:input_type -> harness.v1.FinishServerSignInRequest
+	4,  // 62: harness.v1.ToolHostService.DescribeServerSignIn:input_type -> harness.v1.DescribeServerSignInRequest
+	6,  // 63: harness.v1.ToolHostService.EndServerSignIn:input_type -> harness.v1.EndServerSignInRequest
+	9,  // 64: harness.v1.ToolHostService.DescribeHost:output_type -> harness.v1.DescribeHostResponse
+	11, // 65: harness.v1.ToolHostService.DescribeWorkspace:output_type -> harness.v1.DescribeWorkspaceResponse
+	16, // 66: harness.v1.ToolHostService.ExecuteTool:output_type -> harness.v1.ExecuteToolResponse
+	19, // 67: harness.v1.ToolHostService.ReadCallOutput:output_type -> harness.v1.ReadCallOutputResponse
+	22, // 68: harness.v1.ToolHostService.InspectWorkspace:output_type -> harness.v1.InspectWorkspaceResponse
+	24, // 69: harness.v1.ToolHostService.CheckFile:output_type -> harness.v1.CheckFileResponse
+	26, // 70: harness.v1.ToolHostService.CheckAddress:output_type -> harness.v1.CheckAddressResponse
+	28, // 71: harness.v1.ToolHostService.CheckCommand:output_type -> harness.v1.CheckCommandResponse
+	30, // 72: harness.v1.ToolHostService.CancelTools:output_type -> harness.v1.CancelToolsResponse
+	32, // 73: harness.v1.ToolHostService.MakeWorktree:output_type -> harness.v1.MakeWorktreeResponse
+	14, // 74: harness.v1.ToolHostService.DescribeServers:output_type -> harness.v1.DescribeServersResponse
+	34, // 75: harness.v1.ToolHostService.EndWorktree:output_type -> harness.v1.EndWorktreeResponse
+	1,  // 76: harness.v1.ToolHostService.StartServerSignIn:output_type -> harness.v1.StartServerSignInResponse
+	3,  // 77: harness.v1.ToolHostService.FinishServerSignIn:output_type -> harness.v1.FinishServerSignInResponse
+	5,  // 78: harness.v1.ToolHostService.DescribeServerSignIn:output_type -> harness.v1.DescribeServerSignInResponse
+	7,  // 79: harness.v1.ToolHostService.EndServerSignIn:output_type -> harness.v1.EndServerSignInResponse
+	64, // [64:80] is the sub-list for method output_type
+	48, // [48:64] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_toolhost_proto_init() }
@@ -3151,6 +3333,7 @@ func file_harness_v1_toolhost_proto_init() {
 	file_harness_v1_snapshot_proto_init()
 	file_harness_v1_tool_proto_init()
 	file_harness_v1_web_proto_init()
+	file_harness_v1_toolhost_proto_msgTypes[12].OneofWrappers = []any{}
 	file_harness_v1_toolhost_proto_msgTypes[16].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3158,7 +3341,7 @@ func file_harness_v1_toolhost_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_toolhost_proto_rawDesc), len(file_harness_v1_toolhost_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   35,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -88,17 +88,27 @@ type Job struct {
 	Workspace string
 
 	Facts toolhost.Call
+	// Call describes the call of a tool; nil for a job that is none.
+	Call *harnessv1.LedgerCall
+	// Numbered is true if the request has Known and KnownCalls, so that the entry of the call is numbered
+	// and the others are compared. Known is the number of the newest entry that the log of the run knows,
+	// KnownCalls are ids of calls that it knows and that may have later entries.
+	Numbered   bool
+	Known      uint64
+	KnownCalls []string
+	// Compared is true if the other entries that are later than Known are to have ended first.
+	Compared bool
 	// Reject returns the response to a call that must not run, nil for others.
 	Reject func() ledger.Response
-	// CommandLine is what a job that runs a command runs; empty for others.
+	// CommandLine is the command line of a job that runs one; empty for others.
 	CommandLine string
-	// Output is what its command prints.
+	// Output has the output of its command.
 	Output *Output
 	// Execute runs the call.
 	Execute func(ctx context.Context, w *guard.Watch) Effect
 }
 
-// Effect is what a job did.
+// Effect is the effect of a job.
 type Effect struct {
 	// Response is not used if Interrupted is set and the call was cancelled.
 	Response ledger.Response
@@ -122,7 +132,7 @@ type call struct {
 	killed string
 }
 
-// status is what this host knows about a call.
+// status has the entry of a call, and the call if it runs.
 type status struct {
 	ledger.Entry
 	// call is the Running call.
@@ -142,6 +152,14 @@ func (s *Calls) status(key string) (status, error) {
 	}
 	stored, err := s.entries.ReadEnd(key)
 	return status{Entry: stored}, err
+}
+
+// isOther reports whether this process runs, or has run, another call under the key of a job.
+func (s status) isOther(j *Job) bool {
+	if s.call != nil {
+		return toolhost.IsOther(s.call.Call, j.Call)
+	}
+	return toolhost.IsOther(s.Entry.Call, j.Call)
 }
 
 // statusToStart returns the status of a call or check that a request wants to start. A

@@ -16,33 +16,55 @@ import (
 // Run runs the job, unless it ran before, and waits for its end. The end of ctx ends
 // only the waiting.
 func (s *Calls) Run(ctx context.Context, j *Job) (ledger.Response, error) {
-	c, resp, err := s.admit(ctx, j)
+	for {
+		late, err := s.compare(j)
+		if err != nil {
+			return nil, err
+		}
+		if late.running == nil || !j.Compared {
+			return s.runAfter(ctx, j, late)
+		}
+		select {
+		case <-late.running.done: // its result is to be known
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// runAfter is Run, after the comparison with the log of the run.
+func (s *Calls) runAfter(ctx context.Context, j *Job, late comparison) (ledger.Response, error) {
+	c, resp, err := s.admit(ctx, j, late)
 	if c == nil {
-		return resp, err
+		return late.add(resp), err
 	}
 	select {
 	case <-c.done:
-		return c.resp, c.err
+		return late.add(c.resp), c.err
 	case <-ctx.Done():
 		return nil, ctx.Err() // the call continues
 	}
 }
 
 // admit returns the running call to wait for, or the response if there is no need to wait.
-func (s *Calls) admit(ctx context.Context, j *Job) (*call, ledger.Response, error) {
+func (s *Calls) admit(ctx context.Context, j *Job, late comparison) (*call, ledger.Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known, err := s.statusToStart(j.Key)
 	if err != nil {
 		return nil, nil, err
 	}
-	switch toolhost.Admit(known.State, j.Facts) {
+	facts := j.Facts
+	facts.Other, facts.LogLost = late.other || known.isOther(j), len(late.calls) > 0
+	switch toolhost.Admit(known.State, facts) {
 	case toolhost.Join:
 		return known.call, nil, nil
 	case toolhost.Replay:
 		return nil, known.Response, nil
 	case toolhost.ReturnCancelled:
-		return nil, noResult(j.Key, harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED, 0), nil
+		return nil, numbered(noResult(j.Key, harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED, 0), late.sequence), nil
+	case toolhost.Refuse:
+		return nil, late.refusal(), nil
 	case toolhost.Start:
 		if s.draining {
 			return nil, nil, toolhost.NotStarted(toolhost.Closing, nil)
@@ -53,7 +75,7 @@ func (s *Calls) admit(ctx context.Context, j *Job) (*call, ledger.Response, erro
 		return s.start(ctx, j), nil, nil
 	case toolhost.ReturnUnknown:
 	}
-	return nil, noResult(j.Key, harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN, 0), nil
+	return nil, numbered(noResult(j.Key, harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN, 0), late.sequence), nil
 }
 
 // start runs the job in a goroutine. The caller has locked mu.
@@ -85,7 +107,7 @@ func (s *Calls) run(ctx context.Context, c *call) {
 	watch.Of(c.Run)
 	changes := s.places.Start(watch, c.Run)
 	if !c.Facts.Idempotent {
-		if err := s.entries.StoreRunning(c.Key); err != nil {
+		if err := s.mark(c); err != nil {
 			s.log.Error("call not run: its mark could not be stored", "error", err,
 				"namespace", c.Namespace, "run", c.RunID, "call", c.ID)
 			c.err = toolhost.NotStarted("the ledger cannot be written; nothing was run", err)
@@ -115,6 +137,14 @@ func (s *Calls) run(ctx context.Context, c *call) {
 	s.end(c, e, context.Cause(ctx), time.Since(begin))
 }
 
+// mark stores the mark of a call, with its number if it has one.
+func (s *Calls) mark(c *call) error {
+	if !c.Numbered {
+		return s.entries.StoreRunning(c.Key)
+	}
+	return s.entries.StoreNumbered(c.Key, c.Run, c.Call, c.Known)
+}
+
 // end decides and stores how a call ended.
 func (s *Calls) end(c *call, e Effect, cause error, duration time.Duration) {
 	if e.Interrupted {
@@ -124,7 +154,7 @@ func (s *Calls) end(c *call, e Effect, cause error, duration time.Duration) {
 			c.err = toolhost.Unavailable("the tool host closed while the call ran; send the request again", cause)
 			return
 		case errors.Is(cause, errCancelled):
-			c.resp = noResult(c.Key, harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED, duration)
+			c.resp = numbered(noResult(c.Key, harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED, duration), c.Call.GetSequence())
 			if r, ok := e.Response.(*harnessv1.ExecuteToolResponse); ok {
 				c.killed = r.GetResult()
 			}
@@ -133,9 +163,9 @@ func (s *Calls) end(c *call, e Effect, cause error, duration time.Duration) {
 			return
 		}
 	}
-	c.resp = e.Response
+	c.resp = numbered(e.Response, c.Call.GetSequence())
 	if c.Facts.Idempotent {
-		s.entries.KeepResult(c.Key, c.resp)
+		s.entries.KeepResult(c.Key, c.resp, c.Call)
 		if err := s.entries.StoreChanges(c.Run, e.Changed); err != nil {
 			s.log.Error("changes of a call could not be stored", "error", err, "namespace", c.Namespace, "run", c.RunID, "call", c.ID)
 		}
@@ -143,7 +173,7 @@ func (s *Calls) end(c *call, e Effect, cause error, duration time.Duration) {
 		// This process still returns the result. A later one finds the mark without
 		// a result and returns UNKNOWN, so the call never runs again.
 		s.log.Error("result of a call could not be stored", "error", err, "outcome", c.resp.GetOutcome())
-		s.entries.KeepResult(c.Key, c.resp)
+		s.entries.KeepResult(c.Key, c.resp, c.Call)
 		return
 	}
 	failpoint.Hit(role, "stored")

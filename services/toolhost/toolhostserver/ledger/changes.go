@@ -83,7 +83,7 @@ func addChanges(changes *bbolt.Bucket, run string, paths []string, now time.Time
 	return of.Put(stampKey, binary.BigEndian.AppendUint64(nil, uint64(now.Unix()))) //nolint:gosec // after 1970
 }
 
-// forgetChanges removes the runs whose last change was before the limit.
+// forgetChanges removes the runs whose stamp is before the limit.
 func forgetChanges(changes *bbolt.Bucket, limit time.Time) error {
 	var old [][]byte
 	if err := changes.ForEachBucket(func(run []byte) error {

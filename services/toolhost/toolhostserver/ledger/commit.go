@@ -64,6 +64,9 @@ func (l *Ledger) commit(first entry) {
 			if err := addBackground(tx.Bucket(backgroundBucket), e); err != nil {
 				return err
 			}
+			if err := addNumbered(tx.Bucket(numberedBucket), e, time.Now()); err != nil {
+				return err
+			}
 			if err := addChanges(changes, e.run, e.changed, time.Now()); err != nil {
 				return err
 			}

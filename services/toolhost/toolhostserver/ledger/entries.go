@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"sync"
 
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 )
 
@@ -43,21 +44,22 @@ func (e *Entries) SetPending(key string, f toolhost.Fate) {
 	e.tombstones[key] = f
 }
 
-// KeepResult keeps a result in memory, for this process alone.
-func (e *Entries) KeepResult(key string, resp Response) {
+// KeepResult keeps a result in memory, for this process alone. c describes the call; nil for others, such as
+// checks.
+func (e *Entries) KeepResult(key string, resp Response, c *harnessv1.LedgerCall) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.results.add(key, resp)
+	e.results.add(key, keptResult{resp, c})
 }
 
 // ReadEnd returns the entry of a call that does not run in this process and has no pending
 // tombstone. The error is UNAVAILABLE.
 func (e *Entries) ReadEnd(key string) (Entry, error) {
 	e.mu.Lock()
-	resp := e.results.get(key)
+	kept := e.results.get(key)
 	e.mu.Unlock()
-	if resp != nil {
-		return Entry{State: toolhost.Done, Response: resp}, nil
+	if kept.response != nil {
+		return Entry{State: toolhost.Done, Response: kept.response, Call: kept.call}, nil
 	}
 	stored, err := e.Read(key)
 	if err != nil {

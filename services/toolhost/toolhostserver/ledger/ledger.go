@@ -78,6 +78,8 @@ type Entry struct {
 	Fate toolhost.Fate
 	// Response is the response of a Done call.
 	Response Response
+	// Call describes a call whose result is in memory only; nil for others.
+	Call *harnessv1.LedgerCall
 }
 
 // entry is a value to store and the paths that its run has changed. One of the two may be
@@ -89,7 +91,10 @@ type entry struct {
 	// background is the id of a background command of the run, described its description.
 	background string
 	described  []byte
-	stored     chan<- error
+	// call is the description of a call that is to be numbered, after known; nil for others.
+	call   *harnessv1.LedgerCall
+	known  uint64
+	stored chan<- error
 }
 
 // Open opens or creates the ledger in dir. A damaged file is renamed and replaced by
@@ -176,7 +181,12 @@ func (l *Ledger) prepare(limit time.Time) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(forgetResults(calls, limit), forgetChanges(changes, limit), forgetBackground(started, limit))
+		numbered, err := tx.CreateBucketIfNotExists(numberedBucket)
+		if err != nil {
+			return err
+		}
+		return errors.Join(forgetResults(calls, limit), forgetChanges(changes, limit), forgetBackground(started, limit),
+			forgetChanges(numbered, limit))
 	}); err != nil {
 		return err
 	}
@@ -251,8 +261,10 @@ func newResponse(key string) Response {
 
 // StoreRunning stores the mark of a call that begins.
 func (l *Ledger) StoreRunning(key string) error {
-	return l.write(entry{key: []byte(key), value: header(toolhost.Running, time.Now())})
+	return l.write(entry{key: []byte(key), value: markRunning()})
 }
+
+func markRunning() []byte { return header(toolhost.Running, time.Now()) }
 
 // StoreResult stores the result of a call and the paths that it changed.
 func (l *Ledger) StoreResult(key string, resp Response, run string, changed []string) error {

@@ -174,7 +174,7 @@ func (s *Commands) end(b *background, cause error) {
 		err = s.config.Entries.StoreTombstone(b.key, toolhost.Killed)
 	default:
 		state := b.ended(cause)
-		s.config.Entries.KeepResult(b.key, state)
+		s.config.Entries.KeepResult(b.key, state, nil)
 		err = s.config.Entries.StoreResult(b.key, state, b.run, nil)
 	}
 	if err != nil { // this process still knows it

@@ -1103,7 +1103,7 @@ export const DoomLoopDetectedSchema: GenMessage<DoomLoopDetected> = /*@__PURE__*
 export type GuidanceInjected = Message<"harness.v1.GuidanceInjected"> & {
   /**
    * contract, tools, work_items, planning, items_state, control, jit, mode,
-   * instructions, doom_loop, hook, plan, executor or guarded.
+   * instructions, doom_loop, hook, plan, executor, guarded or ledger.
    *
    * @generated from field: string kind = 1;
    */

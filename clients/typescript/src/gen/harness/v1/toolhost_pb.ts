@@ -30,7 +30,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/toolhost.proto.
  */
 export const file_harness_v1_toolhost: GenFile = /*@__PURE__*/
-  fileDesc("ChloYXJuZXNzL3YxL3Rvb2xob3N0LnByb3RvEgpoYXJuZXNzLnYxIpEBChhTdGFydFNlcnZlclNpZ25JblJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEioKB3N1YmplY3QYAiABKAsyGS5oYXJuZXNzLnYxLlNpZ25JblN1YmplY3QSDQoFbG9jYWwYAyABKAgSFAoMcmVkaXJlY3RfdXJpGAQgASgJEhEKCWxlZGdlcl9pZBgFIAEoCSJDChlTdGFydFNlcnZlclNpZ25JblJlc3BvbnNlEiYKBXN0YXJ0GAEgASgLMhcuaGFybmVzcy52MS5TaWduSW5TdGFydCJaChlGaW5pc2hTZXJ2ZXJTaWduSW5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIqCghyZXR1cm5lZBgCIAEoCzIYLmhhcm5lc3MudjEuU2lnbkluUmV0dXJuIkQKGkZpbmlzaFNlcnZlclNpZ25JblJlc3BvbnNlEiYKBXN0YXRlGAEgASgLMhcuaGFybmVzcy52MS5TaWduSW5TdGF0ZSJ+ChtEZXNjcmliZVNlcnZlclNpZ25JblJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEioKB3N1YmplY3QYAiABKAsyGS5oYXJuZXNzLnYxLlNpZ25JblN1YmplY3QSDQoFbG9jYWwYAyABKAgSEQoJbGVkZ2VyX2lkGAQgASgJIkYKHERlc2NyaWJlU2VydmVyU2lnbkluUmVzcG9uc2USJgoFc3RhdGUYASABKAsyFy5oYXJuZXNzLnYxLlNpZ25JblN0YXRlInkKFkVuZFNlcnZlclNpZ25JblJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEioKB3N1YmplY3QYAiABKAsyGS5oYXJuZXNzLnYxLlNpZ25JblN1YmplY3QSDQoFbG9jYWwYAyABKAgSEQoJbGVkZ2VyX2lkGAQgASgJIioKF0VuZFNlcnZlclNpZ25JblJlc3BvbnNlEg8KB3JlbW92ZWQYASABKAgiFQoTRGVzY3JpYmVIb3N0UmVxdWVzdCKkAQoURGVzY3JpYmVIb3N0UmVzcG9uc2USIwoFdG9vbHMYASADKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjEhEKCWxlZGdlcl9pZBgCIAEoCRIrCgdzYW5kYm94GAMgASgLMhouaGFybmVzcy52MS5TYW5kYm94U3VwcG9ydBInCghzZXJ2aWNlcxgEIAMoCzIVLmhhcm5lc3MudjEuTWNwU2VydmVyIqsBChhEZXNjcmliZVdvcmtzcGFjZVJlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEioKB3NhbmRib3gYAiABKAsyGS5oYXJuZXNzLnYxLlNhbmRib3hDb25maWcSFQoNc2tpbGxfZm9sZGVycxgDIAMoCRITCgt1c2VyX3NraWxscxgEIAEoCBINCgVyb290cxgFIAMoCRIVCg13aXRob3V0X2xpbmtzGAYgASgIInYKGURlc2NyaWJlV29ya3NwYWNlUmVzcG9uc2USLAoLZW52aXJvbm1lbnQYASABKAsyFy5oYXJuZXNzLnYxLkVudmlyb25tZW50EisKB3Byb2JsZW0YAiABKAsyGi5oYXJuZXNzLnYxLlNhbmRib3hQcm9ibGVtIuEDChJFeGVjdXRlVG9vbFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIPCgdjYWxsX2lkGAMgASgJEgwKBHRvb2wYBCABKAkSEQoJYXJndW1lbnRzGAUgASgJEhEKCXdvcmtzcGFjZRgGIAEoCRIqCgd0aW1lb3V0GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhEKCWxlZGdlcl9pZBgIIAEoCRIWCg5maXJzdF9zZXF1ZW5jZRgJIAEoBBIsCgtjb25maW5lbWVudBgKIAEoCzIXLmhhcm5lc3MudjEuQ29uZmluZW1lbnQSDwoHZ3VhcmRlZBgLIAEoCBImCgVzaG93bhgMIAMoCzIXLmhhcm5lc3MudjEuRmlsZVByZXZpZXcSIAoDbWNwGA0gASgLMhMuaGFybmVzcy52MS5NY3BDYWxsEhUKDXNraWxsX2ZvbGRlcnMYDiADKAkSIAoDd2ViGA8gASgLMhMuaGFybmVzcy52MS5XZWJDYWxsEhMKC3VzZXJfc2tpbGxzGBAgASgIEg0KBXJvb3RzGBEgAygJEhAKCGFwcHJvdmVkGBIgASgIEhQKDGluc3RydWN0aW9ucxgTIAEoCCLyAQoWRGVzY3JpYmVTZXJ2ZXJzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEhYKDmZpcnN0X3NlcXVlbmNlGAMgASgEEhEKCXdvcmtzcGFjZRgEIAEoCRImCgdzZXJ2ZXJzGAUgAygLMhUuaGFybmVzcy52MS5NY3BTZXJ2ZXISKgoHc2FuZGJveBgGIAEoCzIZLmhhcm5lc3MudjEuU2FuZGJveENvbmZpZxINCgVsb2NhbBgHIAEoCBInCgR3YWl0GAggASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkcKF0Rlc2NyaWJlU2VydmVyc1Jlc3BvbnNlEiwKB3NlcnZlcnMYASADKAsyGy5oYXJuZXNzLnYxLkRlc2NyaWJlZFNlcnZlciKIAgoPRGVzY3JpYmVkU2VydmVyEg4KBnNlcnZlchgBIAEoCRIpCgVzdGF0ZRgCIAEoDjIaLmhhcm5lc3MudjEuTWNwU2VydmVyU3RhdGUSDwoHbWVzc2FnZRgDIAEoCRIoCgV0b29scxgEIAMoCzIZLmhhcm5lc3MudjEuTWNwRGVmaW5pdGlvbhIOCgZsaXN0ZWQYBSABKAgSKwoIYXBwcm92ZWQYBiADKAsyGS5oYXJuZXNzLnYxLk1jcERlZmluaXRpb24SKAoIbGVmdF9vdXQYByADKAsyFi5oYXJuZXNzLnYxLk1jcExlZnRPdXQSGAoQYXBwcm92ZWRfZGlnZXN0cxgIIAMoCSKQAwoTRXhlY3V0ZVRvb2xSZXNwb25zZRIoCgdvdXRjb21lGAEgASgOMhcuaGFybmVzcy52MS5Ub29sT3V0Y29tZRIOCgZyZXN1bHQYAiABKAkSEAoIaXNfZXJyb3IYAyABKAgSKwoIZHVyYXRpb24YBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFgoJZXhpdF9jb2RlGAUgASgFSACIAQESFQoNZmlsZXNfY2hhbmdlZBgGIAMoCRIgCgVtZWRpYRgHIAMoCzIRLmhhcm5lc3MudjEuTWVkaWESLwoNc2FuZGJveF9sZXZlbBgIIAEoDjIYLmhhcm5lc3MudjEuU2FuZGJveExldmVsEjEKCmJhY2tncm91bmQYCSABKAsyHS5oYXJuZXNzLnYxLkJhY2tncm91bmRDb21tYW5kEiwKCHF1ZXN0aW9uGAogASgLMhouaGFybmVzcy52MS5TZXJ2ZXJRdWVzdGlvbhIPCgdndWFyZGVkGAsgASgJQgwKCl9leGl0X2NvZGUirwEKFVJlYWRDYWxsT3V0cHV0UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB2NhbGxfaWQYAyABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYBCABKAQSEQoJbGVkZ2VyX2lkGAUgASgJEg4KBm9mZnNldBgGIAEoBBInCgR3YWl0GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkcKFlJlYWRDYWxsT3V0cHV0UmVzcG9uc2USDgoGb2Zmc2V0GAEgASgEEgwKBHRleHQYAiABKAkSDwoHcnVubmluZxgDIAEoCCL0AQoXSW5zcGVjdFdvcmtzcGFjZVJlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEhEKCW5hbWVzcGFjZRgCIAEoCRIOCgZydW5faWQYAyABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYBCABKAQSGQoRaW5zdHJ1Y3Rpb25zX29ubHkYBSABKAgSMQoKYmFja2dyb3VuZBgGIAMoCzIdLmhhcm5lc3MudjEuQmFja2dyb3VuZENvbW1hbmQSEQoJbGVkZ2VyX2lkGAcgASgJEioKCHByb3Bvc2VkGAggAygLMhguaGFybmVzcy52MS5Qcm9wb3NlZENhbGwiLwoMUHJvcG9zZWRDYWxsEgwKBHRvb2wYASABKAkSEQoJYXJndW1lbnRzGAIgASgJItkBChhJbnNwZWN0V29ya3NwYWNlUmVzcG9uc2USFQoNZmlsZXNfY2hhbmdlZBgBIAEoDRI2ChFpbnN0cnVjdGlvbl9maWxlcxgCIAMoCzIbLmhhcm5lc3MudjEuSW5zdHJ1Y3Rpb25GaWxlEi8KCmJhY2tncm91bmQYAyADKAsyGy5oYXJuZXNzLnYxLkJhY2tncm91bmRTdGF0ZRIpCghwcmV2aWV3cxgEIAMoCzIXLmhhcm5lc3MudjEuQ2FsbFByZXZpZXcSEgoKdW5hY2NlcHRlZBgFIAMoCSJHChBDaGVja0ZpbGVSZXF1ZXN0EhEKCXdvcmtzcGFjZRgBIAEoCRIMCgRwYXRoGAIgASgJEhIKCnRleHRfYnl0ZXMYAyABKA0ibwoRQ2hlY2tGaWxlUmVzcG9uc2USDgoGZXhpc3RzGAEgASgIEgsKA3doeRgCIAEoCRIOCgZkaWdlc3QYAyABKAkSDAoEc2l6ZRgEIAEoBBIMCgR0ZXh0GAUgASgJEhEKCXRydW5jYXRlZBgGIAEoCCJ/ChNDaGVja0FkZHJlc3NSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYAyABKAQSCwoDdXJsGAQgASgJEiAKA3dlYhgFIAEoCzITLmhhcm5lc3MudjEuV2ViQ2FsbCI1ChRDaGVja0FkZHJlc3NSZXNwb25zZRIOCgZzdGF0dXMYASABKA0SDQoFZXJyb3IYAiABKAki6gEKE0NoZWNrQ29tbWFuZFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRILCgNrZXkYAyABKAkSDwoHY29tbWFuZBgEIAEoCRINCgVpbnB1dBgFIAEoCRIRCgl3b3Jrc3BhY2UYBiABKAkSKgoHdGltZW91dBgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIWCg5maXJzdF9zZXF1ZW5jZRgIIAEoBBIsCgtjb25maW5lbWVudBgJIAEoCzIXLmhhcm5lc3MudjEuQ29uZmluZW1lbnQiuQEKFENoZWNrQ29tbWFuZFJlc3BvbnNlEigKB291dGNvbWUYASABKA4yFy5oYXJuZXNzLnYxLlRvb2xPdXRjb21lEhEKCWV4aXRfY29kZRgCIAEoBRIOCgZvdXRwdXQYAyABKAkSFAoMZXJyb3Jfb3V0cHV0GAQgASgJEg0KBWVycm9yGAUgASgJEi8KDXNhbmRib3hfbGV2ZWwYBiABKA4yGC5oYXJuZXNzLnYxLlNhbmRib3hMZXZlbCKZAQoSQ2FuY2VsVG9vbHNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSEAoIY2FsbF9pZHMYAyADKAkSFgoOZmlyc3Rfc2VxdWVuY2UYBCABKAQSEQoJbGVkZ2VyX2lkGAUgASgJEhIKCmJhY2tncm91bmQYBiABKAgSDwoHc2VydmVycxgHIAEoCCL7AQoTQ2FuY2VsVG9vbHNSZXNwb25zZRIOCgZraWxsZWQYASADKAkSEAoIZmluaXNoZWQYAiADKAkSDwoHdW5rbm93bhgDIAMoCRIvCgpiYWNrZ3JvdW5kGAQgAygLMhsuaGFybmVzcy52MS5CYWNrZ3JvdW5kU3RhdGUSSgoOa2lsbGVkX3Jlc3VsdHMYBSADKAsyMi5oYXJuZXNzLnYxLkNhbmNlbFRvb2xzUmVzcG9uc2UuS2lsbGVkUmVzdWx0c0VudHJ5GjQKEktpbGxlZFJlc3VsdHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIsIBChNNYWtlV29ya3RyZWVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSFQoNcGFyZW50X3J1bl9pZBgDIAEoCRIdChVwYXJlbnRfZmlyc3Rfc2VxdWVuY2UYBCABKAQSEwoLcm9vdF9ydW5faWQYBSABKAkSEQoJd29ya3NwYWNlGAYgASgJEioKB3NhbmRib3gYByABKAsyGS5oYXJuZXNzLnYxLlNhbmRib3hDb25maWciOgoUTWFrZVdvcmt0cmVlUmVzcG9uc2USEQoJd29ya3NwYWNlGAEgASgJEg8KB3Byb2JsZW0YAiABKAkiSAoSRW5kV29ya3RyZWVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSDwoHZGVsZXRlZBgDIAEoCCIjChNFbmRXb3JrdHJlZVJlc3BvbnNlEgwKBGtlcHQYASABKAgymwsKD1Rvb2xIb3N0U2VydmljZRJRCgxEZXNjcmliZUhvc3QSHy5oYXJuZXNzLnYxLkRlc2NyaWJlSG9zdFJlcXVlc3QaIC5oYXJuZXNzLnYxLkRlc2NyaWJlSG9zdFJlc3BvbnNlEmAKEURlc2NyaWJlV29ya3NwYWNlEiQuaGFybmVzcy52MS5EZXNjcmliZVdvcmtzcGFjZVJlcXVlc3QaJS5oYXJuZXNzLnYxLkRlc2NyaWJlV29ya3NwYWNlUmVzcG9uc2USTgoLRXhlY3V0ZVRvb2wSHi5oYXJuZXNzLnYxLkV4ZWN1dGVUb29sUmVxdWVzdBofLmhhcm5lc3MudjEuRXhlY3V0ZVRvb2xSZXNwb25zZRJXCg5SZWFkQ2FsbE91dHB1dBIhLmhhcm5lc3MudjEuUmVhZENhbGxPdXRwdXRSZXF1ZXN0GiIuaGFybmVzcy52MS5SZWFkQ2FsbE91dHB1dFJlc3BvbnNlEl0KEEluc3BlY3RXb3Jrc3BhY2USIy5oYXJuZXNzLnYxLkluc3BlY3RXb3Jrc3BhY2VSZXF1ZXN0GiQuaGFybmVzcy52MS5JbnNwZWN0V29ya3NwYWNlUmVzcG9uc2USSAoJQ2hlY2tGaWxlEhwuaGFybmVzcy52MS5DaGVja0ZpbGVSZXF1ZXN0Gh0uaGFybmVzcy52MS5DaGVja0ZpbGVSZXNwb25zZRJRCgxDaGVja0FkZHJlc3MSHy5oYXJuZXNzLnYxLkNoZWNrQWRkcmVzc1JlcXVlc3QaIC5oYXJuZXNzLnYxLkNoZWNrQWRkcmVzc1Jlc3BvbnNlElEKDENoZWNrQ29tbWFuZBIfLmhhcm5lc3MudjEuQ2hlY2tDb21tYW5kUmVxdWVzdBogLmhhcm5lc3MudjEuQ2hlY2tDb21tYW5kUmVzcG9uc2USTgoLQ2FuY2VsVG9vbHMSHi5oYXJuZXNzLnYxLkNhbmNlbFRvb2xzUmVxdWVzdBofLmhhcm5lc3MudjEuQ2FuY2VsVG9vbHNSZXNwb25zZRJRCgxNYWtlV29ya3RyZWUSHy5oYXJuZXNzLnYxLk1ha2VXb3JrdHJlZVJlcXVlc3QaIC5oYXJuZXNzLnYxLk1ha2VXb3JrdHJlZVJlc3BvbnNlEloKD0Rlc2NyaWJlU2VydmVycxIiLmhhcm5lc3MudjEuRGVzY3JpYmVTZXJ2ZXJzUmVxdWVzdBojLmhhcm5lc3MudjEuRGVzY3JpYmVTZXJ2ZXJzUmVzcG9uc2USTgoLRW5kV29ya3RyZWUSHi5oYXJuZXNzLnYxLkVuZFdvcmt0cmVlUmVxdWVzdBofLmhhcm5lc3MudjEuRW5kV29ya3RyZWVSZXNwb25zZRJgChFTdGFydFNlcnZlclNpZ25JbhIkLmhhcm5lc3MudjEuU3RhcnRTZXJ2ZXJTaWduSW5SZXF1ZXN0GiUuaGFybmVzcy52MS5TdGFydFNlcnZlclNpZ25JblJlc3BvbnNlEmMKEkZpbmlzaFNlcnZlclNpZ25JbhIlLmhhcm5lc3MudjEuRmluaXNoU2VydmVyU2lnbkluUmVxdWVzdBomLmhhcm5lc3MudjEuRmluaXNoU2VydmVyU2lnbkluUmVzcG9uc2USaQoURGVzY3JpYmVTZXJ2ZXJTaWduSW4SJy5oYXJuZXNzLnYxLkRlc2NyaWJlU2VydmVyU2lnbkluUmVxdWVzdBooLmhhcm5lc3MudjEuRGVzY3JpYmVTZXJ2ZXJTaWduSW5SZXNwb25zZRJaCg9FbmRTZXJ2ZXJTaWduSW4SIi5oYXJuZXNzLnYxLkVuZFNlcnZlclNpZ25JblJlcXVlc3QaIy5oYXJuZXNzLnYxLkVuZFNlcnZlclNpZ25JblJlc3BvbnNlQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_harness_v1_conversation, file_harness_v1_environment, file_harness_v1_mcp, file_harness_v1_preview, file_harness_v1_record, file_harness_v1_sandbox, file_harness_v1_snapshot, file_harness_v1_tool, file_harness_v1_web]);
+  fileDesc("ChloYXJuZXNzL3YxL3Rvb2xob3N0LnByb3RvEgpoYXJuZXNzLnYxIpEBChhTdGFydFNlcnZlclNpZ25JblJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEioKB3N1YmplY3QYAiABKAsyGS5oYXJuZXNzLnYxLlNpZ25JblN1YmplY3QSDQoFbG9jYWwYAyABKAgSFAoMcmVkaXJlY3RfdXJpGAQgASgJEhEKCWxlZGdlcl9pZBgFIAEoCSJDChlTdGFydFNlcnZlclNpZ25JblJlc3BvbnNlEiYKBXN0YXJ0GAEgASgLMhcuaGFybmVzcy52MS5TaWduSW5TdGFydCJaChlGaW5pc2hTZXJ2ZXJTaWduSW5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIqCghyZXR1cm5lZBgCIAEoCzIYLmhhcm5lc3MudjEuU2lnbkluUmV0dXJuIkQKGkZpbmlzaFNlcnZlclNpZ25JblJlc3BvbnNlEiYKBXN0YXRlGAEgASgLMhcuaGFybmVzcy52MS5TaWduSW5TdGF0ZSJ+ChtEZXNjcmliZVNlcnZlclNpZ25JblJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEioKB3N1YmplY3QYAiABKAsyGS5oYXJuZXNzLnYxLlNpZ25JblN1YmplY3QSDQoFbG9jYWwYAyABKAgSEQoJbGVkZ2VyX2lkGAQgASgJIkYKHERlc2NyaWJlU2VydmVyU2lnbkluUmVzcG9uc2USJgoFc3RhdGUYASABKAsyFy5oYXJuZXNzLnYxLlNpZ25JblN0YXRlInkKFkVuZFNlcnZlclNpZ25JblJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEioKB3N1YmplY3QYAiABKAsyGS5oYXJuZXNzLnYxLlNpZ25JblN1YmplY3QSDQoFbG9jYWwYAyABKAgSEQoJbGVkZ2VyX2lkGAQgASgJIioKF0VuZFNlcnZlclNpZ25JblJlc3BvbnNlEg8KB3JlbW92ZWQYASABKAgiFQoTRGVzY3JpYmVIb3N0UmVxdWVzdCKkAQoURGVzY3JpYmVIb3N0UmVzcG9uc2USIwoFdG9vbHMYASADKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjEhEKCWxlZGdlcl9pZBgCIAEoCRIrCgdzYW5kYm94GAMgASgLMhouaGFybmVzcy52MS5TYW5kYm94U3VwcG9ydBInCghzZXJ2aWNlcxgEIAMoCzIVLmhhcm5lc3MudjEuTWNwU2VydmVyIqsBChhEZXNjcmliZVdvcmtzcGFjZVJlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEioKB3NhbmRib3gYAiABKAsyGS5oYXJuZXNzLnYxLlNhbmRib3hDb25maWcSFQoNc2tpbGxfZm9sZGVycxgDIAMoCRITCgt1c2VyX3NraWxscxgEIAEoCBINCgVyb290cxgFIAMoCRIVCg13aXRob3V0X2xpbmtzGAYgASgIInYKGURlc2NyaWJlV29ya3NwYWNlUmVzcG9uc2USLAoLZW52aXJvbm1lbnQYASABKAsyFy5oYXJuZXNzLnYxLkVudmlyb25tZW50EisKB3Byb2JsZW0YAiABKAsyGi5oYXJuZXNzLnYxLlNhbmRib3hQcm9ibGVtIrgEChJFeGVjdXRlVG9vbFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIPCgdjYWxsX2lkGAMgASgJEgwKBHRvb2wYBCABKAkSEQoJYXJndW1lbnRzGAUgASgJEhEKCXdvcmtzcGFjZRgGIAEoCRIqCgd0aW1lb3V0GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhEKCWxlZGdlcl9pZBgIIAEoCRIWCg5maXJzdF9zZXF1ZW5jZRgJIAEoBBIsCgtjb25maW5lbWVudBgKIAEoCzIXLmhhcm5lc3MudjEuQ29uZmluZW1lbnQSDwoHZ3VhcmRlZBgLIAEoCBImCgVzaG93bhgMIAMoCzIXLmhhcm5lc3MudjEuRmlsZVByZXZpZXcSIAoDbWNwGA0gASgLMhMuaGFybmVzcy52MS5NY3BDYWxsEhUKDXNraWxsX2ZvbGRlcnMYDiADKAkSIAoDd2ViGA8gASgLMhMuaGFybmVzcy52MS5XZWJDYWxsEhMKC3VzZXJfc2tpbGxzGBAgASgIEg0KBXJvb3RzGBEgAygJEhAKCGFwcHJvdmVkGBIgASgIEhQKDGluc3RydWN0aW9ucxgTIAEoCBIbCg5rbm93bl9zZXF1ZW5jZRgUIAEoBEgAiAEBEhMKC2tub3duX2NhbGxzGBUgAygJEhAKCGNvbXBhcmVkGBYgASgIQhEKD19rbm93bl9zZXF1ZW5jZSLyAQoWRGVzY3JpYmVTZXJ2ZXJzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEhYKDmZpcnN0X3NlcXVlbmNlGAMgASgEEhEKCXdvcmtzcGFjZRgEIAEoCRImCgdzZXJ2ZXJzGAUgAygLMhUuaGFybmVzcy52MS5NY3BTZXJ2ZXISKgoHc2FuZGJveBgGIAEoCzIZLmhhcm5lc3MudjEuU2FuZGJveENvbmZpZxINCgVsb2NhbBgHIAEoCBInCgR3YWl0GAggASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkcKF0Rlc2NyaWJlU2VydmVyc1Jlc3BvbnNlEiwKB3NlcnZlcnMYASADKAsyGy5oYXJuZXNzLnYxLkRlc2NyaWJlZFNlcnZlciKIAgoPRGVzY3JpYmVkU2VydmVyEg4KBnNlcnZlchgBIAEoCRIpCgVzdGF0ZRgCIAEoDjIaLmhhcm5lc3MudjEuTWNwU2VydmVyU3RhdGUSDwoHbWVzc2FnZRgDIAEoCRIoCgV0b29scxgEIAMoCzIZLmhhcm5lc3MudjEuTWNwRGVmaW5pdGlvbhIOCgZsaXN0ZWQYBSABKAgSKwoIYXBwcm92ZWQYBiADKAsyGS5oYXJuZXNzLnYxLk1jcERlZmluaXRpb24SKAoIbGVmdF9vdXQYByADKAsyFi5oYXJuZXNzLnYxLk1jcExlZnRPdXQSGAoQYXBwcm92ZWRfZGlnZXN0cxgIIAMoCSLVAwoTRXhlY3V0ZVRvb2xSZXNwb25zZRIoCgdvdXRjb21lGAEgASgOMhcuaGFybmVzcy52MS5Ub29sT3V0Y29tZRIOCgZyZXN1bHQYAiABKAkSEAoIaXNfZXJyb3IYAyABKAgSKwoIZHVyYXRpb24YBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFgoJZXhpdF9jb2RlGAUgASgFSACIAQESFQoNZmlsZXNfY2hhbmdlZBgGIAMoCRIgCgVtZWRpYRgHIAMoCzIRLmhhcm5lc3MudjEuTWVkaWESLwoNc2FuZGJveF9sZXZlbBgIIAEoDjIYLmhhcm5lc3MudjEuU2FuZGJveExldmVsEjEKCmJhY2tncm91bmQYCSABKAsyHS5oYXJuZXNzLnYxLkJhY2tncm91bmRDb21tYW5kEiwKCHF1ZXN0aW9uGAogASgLMhouaGFybmVzcy52MS5TZXJ2ZXJRdWVzdGlvbhIPCgdndWFyZGVkGAsgASgJEhcKD2xlZGdlcl9zZXF1ZW5jZRgMIAEoBBIqCgp1bnJlY29yZGVkGA0gAygLMhYuaGFybmVzcy52MS5MZWRnZXJDYWxsQgwKCl9leGl0X2NvZGUirAEKCkxlZGdlckNhbGwSDwoHY2FsbF9pZBgBIAEoCRIQCghzZXF1ZW5jZRgCIAEoBBIMCgR0b29sGAMgASgJEhEKCWFyZ3VtZW50cxgEIAEoCRIOCgZkaWdlc3QYBSABKAkSKAoHb3V0Y29tZRgGIAEoDjIXLmhhcm5lc3MudjEuVG9vbE91dGNvbWUSDgoGcmVzdWx0GAcgASgJEhAKCGlzX2Vycm9yGAggASgIIq8BChVSZWFkQ2FsbE91dHB1dFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIPCgdjYWxsX2lkGAMgASgJEhYKDmZpcnN0X3NlcXVlbmNlGAQgASgEEhEKCWxlZGdlcl9pZBgFIAEoCRIOCgZvZmZzZXQYBiABKAQSJwoEd2FpdBgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJHChZSZWFkQ2FsbE91dHB1dFJlc3BvbnNlEg4KBm9mZnNldBgBIAEoBBIMCgR0ZXh0GAIgASgJEg8KB3J1bm5pbmcYAyABKAgi9AEKF0luc3BlY3RXb3Jrc3BhY2VSZXF1ZXN0EhEKCXdvcmtzcGFjZRgBIAEoCRIRCgluYW1lc3BhY2UYAiABKAkSDgoGcnVuX2lkGAMgASgJEhYKDmZpcnN0X3NlcXVlbmNlGAQgASgEEhkKEWluc3RydWN0aW9uc19vbmx5GAUgASgIEjEKCmJhY2tncm91bmQYBiADKAsyHS5oYXJuZXNzLnYxLkJhY2tncm91bmRDb21tYW5kEhEKCWxlZGdlcl9pZBgHIAEoCRIqCghwcm9wb3NlZBgIIAMoCzIYLmhhcm5lc3MudjEuUHJvcG9zZWRDYWxsIi8KDFByb3Bvc2VkQ2FsbBIMCgR0b29sGAEgASgJEhEKCWFyZ3VtZW50cxgCIAEoCSLZAQoYSW5zcGVjdFdvcmtzcGFjZVJlc3BvbnNlEhUKDWZpbGVzX2NoYW5nZWQYASABKA0SNgoRaW5zdHJ1Y3Rpb25fZmlsZXMYAiADKAsyGy5oYXJuZXNzLnYxLkluc3RydWN0aW9uRmlsZRIvCgpiYWNrZ3JvdW5kGAMgAygLMhsuaGFybmVzcy52MS5CYWNrZ3JvdW5kU3RhdGUSKQoIcHJldmlld3MYBCADKAsyFy5oYXJuZXNzLnYxLkNhbGxQcmV2aWV3EhIKCnVuYWNjZXB0ZWQYBSADKAkiRwoQQ2hlY2tGaWxlUmVxdWVzdBIRCgl3b3Jrc3BhY2UYASABKAkSDAoEcGF0aBgCIAEoCRISCgp0ZXh0X2J5dGVzGAMgASgNIm8KEUNoZWNrRmlsZVJlc3BvbnNlEg4KBmV4aXN0cxgBIAEoCBILCgN3aHkYAiABKAkSDgoGZGlnZXN0GAMgASgJEgwKBHNpemUYBCABKAQSDAoEdGV4dBgFIAEoCRIRCgl0cnVuY2F0ZWQYBiABKAgifwoTQ2hlY2tBZGRyZXNzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEhYKDmZpcnN0X3NlcXVlbmNlGAMgASgEEgsKA3VybBgEIAEoCRIgCgN3ZWIYBSABKAsyEy5oYXJuZXNzLnYxLldlYkNhbGwiNQoUQ2hlY2tBZGRyZXNzUmVzcG9uc2USDgoGc3RhdHVzGAEgASgNEg0KBWVycm9yGAIgASgJIuoBChNDaGVja0NvbW1hbmRSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSCwoDa2V5GAMgASgJEg8KB2NvbW1hbmQYBCABKAkSDQoFaW5wdXQYBSABKAkSEQoJd29ya3NwYWNlGAYgASgJEioKB3RpbWVvdXQYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFgoOZmlyc3Rfc2VxdWVuY2UYCCABKAQSLAoLY29uZmluZW1lbnQYCSABKAsyFy5oYXJuZXNzLnYxLkNvbmZpbmVtZW50IrkBChRDaGVja0NvbW1hbmRSZXNwb25zZRIoCgdvdXRjb21lGAEgASgOMhcuaGFybmVzcy52MS5Ub29sT3V0Y29tZRIRCglleGl0X2NvZGUYAiABKAUSDgoGb3V0cHV0GAMgASgJEhQKDGVycm9yX291dHB1dBgEIAEoCRINCgVlcnJvchgFIAEoCRIvCg1zYW5kYm94X2xldmVsGAYgASgOMhguaGFybmVzcy52MS5TYW5kYm94TGV2ZWwimQEKEkNhbmNlbFRvb2xzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEhAKCGNhbGxfaWRzGAMgAygJEhYKDmZpcnN0X3NlcXVlbmNlGAQgASgEEhEKCWxlZGdlcl9pZBgFIAEoCRISCgpiYWNrZ3JvdW5kGAYgASgIEg8KB3NlcnZlcnMYByABKAgi+wEKE0NhbmNlbFRvb2xzUmVzcG9uc2USDgoGa2lsbGVkGAEgAygJEhAKCGZpbmlzaGVkGAIgAygJEg8KB3Vua25vd24YAyADKAkSLwoKYmFja2dyb3VuZBgEIAMoCzIbLmhhcm5lc3MudjEuQmFja2dyb3VuZFN0YXRlEkoKDmtpbGxlZF9yZXN1bHRzGAUgAygLMjIuaGFybmVzcy52MS5DYW5jZWxUb29sc1Jlc3BvbnNlLktpbGxlZFJlc3VsdHNFbnRyeRo0ChJLaWxsZWRSZXN1bHRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLCAQoTTWFrZVdvcmt0cmVlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEhUKDXBhcmVudF9ydW5faWQYAyABKAkSHQoVcGFyZW50X2ZpcnN0X3NlcXVlbmNlGAQgASgEEhMKC3Jvb3RfcnVuX2lkGAUgASgJEhEKCXdvcmtzcGFjZRgGIAEoCRIqCgdzYW5kYm94GAcgASgLMhkuaGFybmVzcy52MS5TYW5kYm94Q29uZmlnIjoKFE1ha2VXb3JrdHJlZVJlc3BvbnNlEhEKCXdvcmtzcGFjZRgBIAEoCRIPCgdwcm9ibGVtGAIgASgJIkgKEkVuZFdvcmt0cmVlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB2RlbGV0ZWQYAyABKAgiIwoTRW5kV29ya3RyZWVSZXNwb25zZRIMCgRrZXB0GAEgASgIMpsLCg9Ub29sSG9zdFNlcnZpY2USUQoMRGVzY3JpYmVIb3N0Eh8uaGFybmVzcy52MS5EZXNjcmliZUhvc3RSZXF1ZXN0GiAuaGFybmVzcy52MS5EZXNjcmliZUhvc3RSZXNwb25zZRJgChFEZXNjcmliZVdvcmtzcGFjZRIkLmhhcm5lc3MudjEuRGVzY3JpYmVXb3Jrc3BhY2VSZXF1ZXN0GiUuaGFybmVzcy52MS5EZXNjcmliZVdvcmtzcGFjZVJlc3BvbnNlEk4KC0V4ZWN1dGVUb29sEh4uaGFybmVzcy52MS5FeGVjdXRlVG9vbFJlcXVlc3QaHy5oYXJuZXNzLnYxLkV4ZWN1dGVUb29sUmVzcG9uc2USVwoOUmVhZENhbGxPdXRwdXQSIS5oYXJuZXNzLnYxLlJlYWRDYWxsT3V0cHV0UmVxdWVzdBoiLmhhcm5lc3MudjEuUmVhZENhbGxPdXRwdXRSZXNwb25zZRJdChBJbnNwZWN0V29ya3NwYWNlEiMuaGFybmVzcy52MS5JbnNwZWN0V29ya3NwYWNlUmVxdWVzdBokLmhhcm5lc3MudjEuSW5zcGVjdFdvcmtzcGFjZVJlc3BvbnNlEkgKCUNoZWNrRmlsZRIcLmhhcm5lc3MudjEuQ2hlY2tGaWxlUmVxdWVzdBodLmhhcm5lc3MudjEuQ2hlY2tGaWxlUmVzcG9uc2USUQoMQ2hlY2tBZGRyZXNzEh8uaGFybmVzcy52MS5DaGVja0FkZHJlc3NSZXF1ZXN0GiAuaGFybmVzcy52MS5DaGVja0FkZHJlc3NSZXNwb25zZRJRCgxDaGVja0NvbW1hbmQSHy5oYXJuZXNzLnYxLkNoZWNrQ29tbWFuZFJlcXVlc3QaIC5oYXJuZXNzLnYxLkNoZWNrQ29tbWFuZFJlc3BvbnNlEk4KC0NhbmNlbFRvb2xzEh4uaGFybmVzcy52MS5DYW5jZWxUb29sc1JlcXVlc3QaHy5oYXJuZXNzLnYxLkNhbmNlbFRvb2xzUmVzcG9uc2USUQoMTWFrZVdvcmt0cmVlEh8uaGFybmVzcy52MS5NYWtlV29ya3RyZWVSZXF1ZXN0GiAuaGFybmVzcy52MS5NYWtlV29ya3RyZWVSZXNwb25zZRJaCg9EZXNjcmliZVNlcnZlcnMSIi5oYXJuZXNzLnYxLkRlc2NyaWJlU2VydmVyc1JlcXVlc3QaIy5oYXJuZXNzLnYxLkRlc2NyaWJlU2VydmVyc1Jlc3BvbnNlEk4KC0VuZFdvcmt0cmVlEh4uaGFybmVzcy52MS5FbmRXb3JrdHJlZVJlcXVlc3QaHy5oYXJuZXNzLnYxLkVuZFdvcmt0cmVlUmVzcG9uc2USYAoRU3RhcnRTZXJ2ZXJTaWduSW4SJC5oYXJuZXNzLnYxLlN0YXJ0U2VydmVyU2lnbkluUmVxdWVzdBolLmhhcm5lc3MudjEuU3RhcnRTZXJ2ZXJTaWduSW5SZXNwb25zZRJjChJGaW5pc2hTZXJ2ZXJTaWduSW4SJS5oYXJuZXNzLnYxLkZpbmlzaFNlcnZlclNpZ25JblJlcXVlc3QaJi5oYXJuZXNzLnYxLkZpbmlzaFNlcnZlclNpZ25JblJlc3BvbnNlEmkKFERlc2NyaWJlU2VydmVyU2lnbkluEicuaGFybmVzcy52MS5EZXNjcmliZVNlcnZlclNpZ25JblJlcXVlc3QaKC5oYXJuZXNzLnYxLkRlc2NyaWJlU2VydmVyU2lnbkluUmVzcG9uc2USWgoPRW5kU2VydmVyU2lnbkluEiIuaGFybmVzcy52MS5FbmRTZXJ2ZXJTaWduSW5SZXF1ZXN0GiMuaGFybmVzcy52MS5FbmRTZXJ2ZXJTaWduSW5SZXNwb25zZUJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_duration, file_harness_v1_conversation, file_harness_v1_environment, file_harness_v1_mcp, file_harness_v1_preview, file_harness_v1_record, file_harness_v1_sandbox, file_harness_v1_snapshot, file_harness_v1_tool, file_harness_v1_web]);
 
 /**
  * StartServerSignInRequest asks for a sign-in.
@@ -569,6 +569,32 @@ export type ExecuteToolRequest = Message<"harness.v1.ExecuteToolRequest"> & {
    * @generated from field: bool instructions = 19;
    */
   instructions: boolean;
+
+  /**
+   * The newest entry of the run in the ledger that the run's log knows, as in
+   * ExecuteToolResponse.ledger_sequence; 0: none. If the ledger has later entries that are neither of
+   * this call nor of known_calls, the log may have lost them: a call without an entry does not run, and
+   * the response has them in unrecorded. Unset, or with the ledger_id of another ledger: the entry of the
+   * call is not numbered, and nothing is compared.
+   *
+   * @generated from field: optional uint64 known_sequence = 20;
+   */
+  knownSequence?: bigint | undefined;
+
+  /**
+   * Other calls of the run that the log knows and that may have later entries.
+   *
+   * @generated from field: repeated string known_calls = 21;
+   */
+  knownCalls: string[];
+
+  /**
+   * The caller has compared an earlier response with the log, so known_calls has all calls of it that the
+   * log knows. The host then waits until what remains has ended.
+   *
+   * @generated from field: bool compared = 22;
+   */
+  compared: boolean;
 };
 
 /**
@@ -826,6 +852,21 @@ export type ExecuteToolResponse = Message<"harness.v1.ExecuteToolResponse"> & {
    * @generated from field: string guarded = 11;
    */
   guarded: string;
+
+  /**
+   * Number of the call's entry among those of its run in the ledger, from 1; 0: it has none.
+   *
+   * @generated from field: uint64 ledger_sequence = 12;
+   */
+  ledgerSequence: bigint;
+
+  /**
+   * Entries of the run that are later than known_sequence and not those of known_calls, in the order of their
+   * numbers; at most the 32 oldest. An outcome REFUSED means then that the call did not run for that reason.
+   *
+   * @generated from field: repeated harness.v1.LedgerCall unrecorded = 13;
+   */
+  unrecorded: LedgerCall[];
 };
 
 /**
@@ -834,6 +875,76 @@ export type ExecuteToolResponse = Message<"harness.v1.ExecuteToolResponse"> & {
  */
 export const ExecuteToolResponseSchema: GenMessage<ExecuteToolResponse> = /*@__PURE__*/
   messageDesc(file_harness_v1_toolhost, 16);
+
+/**
+ * LedgerCall is the entry of a call in a ledger.
+ *
+ * @generated from message harness.v1.LedgerCall
+ */
+export type LedgerCall = Message<"harness.v1.LedgerCall"> & {
+  /**
+   * The call.
+   *
+   * @generated from field: string call_id = 1;
+   */
+  callId: string;
+
+  /**
+   * Number of its entry.
+   *
+   * @generated from field: uint64 sequence = 2;
+   */
+  sequence: bigint;
+
+  /**
+   * The tool.
+   *
+   * @generated from field: string tool = 3;
+   */
+  tool: string;
+
+  /**
+   * The arguments, at most 1 KiB of them.
+   *
+   * @generated from field: string arguments = 4;
+   */
+  arguments: string;
+
+  /**
+   * SHA-256 of the arguments in lower-case hexadecimal, as in BlobRef.
+   *
+   * @generated from field: string digest = 5;
+   */
+  digest: string;
+
+  /**
+   * How it ended; unset: it runs.
+   *
+   * @generated from field: harness.v1.ToolOutcome outcome = 6;
+   */
+  outcome: ToolOutcome;
+
+  /**
+   * The text for the model, or a part of it: all entries of a response share 48 KiB.
+   *
+   * @generated from field: string result = 7;
+   */
+  result: string;
+
+  /**
+   * The result is an error.
+   *
+   * @generated from field: bool is_error = 8;
+   */
+  isError: boolean;
+};
+
+/**
+ * Describes the message harness.v1.LedgerCall.
+ * Use `create(LedgerCallSchema)` to create a new message.
+ */
+export const LedgerCallSchema: GenMessage<LedgerCall> = /*@__PURE__*/
+  messageDesc(file_harness_v1_toolhost, 17);
 
 /**
  * ReadCallOutputRequest asks what a running call prints.
@@ -897,7 +1008,7 @@ export type ReadCallOutputRequest = Message<"harness.v1.ReadCallOutputRequest"> 
  * Use `create(ReadCallOutputRequestSchema)` to create a new message.
  */
 export const ReadCallOutputRequestSchema: GenMessage<ReadCallOutputRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 17);
+  messageDesc(file_harness_v1_toolhost, 18);
 
 /**
  * ReadCallOutputResponse is a part of the output of a call.
@@ -933,7 +1044,7 @@ export type ReadCallOutputResponse = Message<"harness.v1.ReadCallOutputResponse"
  * Use `create(ReadCallOutputResponseSchema)` to create a new message.
  */
 export const ReadCallOutputResponseSchema: GenMessage<ReadCallOutputResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 18);
+  messageDesc(file_harness_v1_toolhost, 19);
 
 /**
  * InspectWorkspaceRequest asks what has changed.
@@ -1004,7 +1115,7 @@ export type InspectWorkspaceRequest = Message<"harness.v1.InspectWorkspaceReques
  * Use `create(InspectWorkspaceRequestSchema)` to create a new message.
  */
 export const InspectWorkspaceRequestSchema: GenMessage<InspectWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 19);
+  messageDesc(file_harness_v1_toolhost, 20);
 
 /**
  * ProposedCall is a call that may run later.
@@ -1032,7 +1143,7 @@ export type ProposedCall = Message<"harness.v1.ProposedCall"> & {
  * Use `create(ProposedCallSchema)` to create a new message.
  */
 export const ProposedCallSchema: GenMessage<ProposedCall> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 20);
+  messageDesc(file_harness_v1_toolhost, 21);
 
 /**
  * InspectWorkspaceResponse lists the changes in a workspace.
@@ -1082,7 +1193,7 @@ export type InspectWorkspaceResponse = Message<"harness.v1.InspectWorkspaceRespo
  * Use `create(InspectWorkspaceResponseSchema)` to create a new message.
  */
 export const InspectWorkspaceResponseSchema: GenMessage<InspectWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 21);
+  messageDesc(file_harness_v1_toolhost, 22);
 
 /**
  * CheckFileRequest asks about a file.
@@ -1117,7 +1228,7 @@ export type CheckFileRequest = Message<"harness.v1.CheckFileRequest"> & {
  * Use `create(CheckFileRequestSchema)` to create a new message.
  */
 export const CheckFileRequestSchema: GenMessage<CheckFileRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 22);
+  messageDesc(file_harness_v1_toolhost, 23);
 
 /**
  * CheckFileResponse describes a file.
@@ -1173,7 +1284,7 @@ export type CheckFileResponse = Message<"harness.v1.CheckFileResponse"> & {
  * Use `create(CheckFileResponseSchema)` to create a new message.
  */
 export const CheckFileResponseSchema: GenMessage<CheckFileResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 23);
+  messageDesc(file_harness_v1_toolhost, 24);
 
 /**
  * CheckAddressRequest asks about an address.
@@ -1222,7 +1333,7 @@ export type CheckAddressRequest = Message<"harness.v1.CheckAddressRequest"> & {
  * Use `create(CheckAddressRequestSchema)` to create a new message.
  */
 export const CheckAddressRequestSchema: GenMessage<CheckAddressRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 24);
+  messageDesc(file_harness_v1_toolhost, 25);
 
 /**
  * CheckAddressResponse is what an address answered.
@@ -1250,7 +1361,7 @@ export type CheckAddressResponse = Message<"harness.v1.CheckAddressResponse"> & 
  * Use `create(CheckAddressResponseSchema)` to create a new message.
  */
 export const CheckAddressResponseSchema: GenMessage<CheckAddressResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 25);
+  messageDesc(file_harness_v1_toolhost, 26);
 
 /**
  * CheckCommandRequest asks for a command of the harness to be run.
@@ -1327,7 +1438,7 @@ export type CheckCommandRequest = Message<"harness.v1.CheckCommandRequest"> & {
  * Use `create(CheckCommandRequestSchema)` to create a new message.
  */
 export const CheckCommandRequestSchema: GenMessage<CheckCommandRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 26);
+  messageDesc(file_harness_v1_toolhost, 27);
 
 /**
  * CheckCommandResponse is how a command of the harness ended.
@@ -1383,7 +1494,7 @@ export type CheckCommandResponse = Message<"harness.v1.CheckCommandResponse"> & 
  * Use `create(CheckCommandResponseSchema)` to create a new message.
  */
 export const CheckCommandResponseSchema: GenMessage<CheckCommandResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 27);
+  messageDesc(file_harness_v1_toolhost, 28);
 
 /**
  * CancelToolsRequest asks for calls to be killed.
@@ -1447,7 +1558,7 @@ export type CancelToolsRequest = Message<"harness.v1.CancelToolsRequest"> & {
  * Use `create(CancelToolsRequestSchema)` to create a new message.
  */
 export const CancelToolsRequestSchema: GenMessage<CancelToolsRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 28);
+  messageDesc(file_harness_v1_toolhost, 29);
 
 /**
  * CancelToolsResponse is the outcome of a cancel.
@@ -1498,7 +1609,7 @@ export type CancelToolsResponse = Message<"harness.v1.CancelToolsResponse"> & {
  * Use `create(CancelToolsResponseSchema)` to create a new message.
  */
 export const CancelToolsResponseSchema: GenMessage<CancelToolsResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 29);
+  messageDesc(file_harness_v1_toolhost, 30);
 
 /**
  * MakeWorktreeRequest asks for the worktree of a run.
@@ -1561,7 +1672,7 @@ export type MakeWorktreeRequest = Message<"harness.v1.MakeWorktreeRequest"> & {
  * Use `create(MakeWorktreeRequestSchema)` to create a new message.
  */
 export const MakeWorktreeRequestSchema: GenMessage<MakeWorktreeRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 30);
+  messageDesc(file_harness_v1_toolhost, 31);
 
 /**
  * MakeWorktreeResponse is where a worktree is.
@@ -1589,7 +1700,7 @@ export type MakeWorktreeResponse = Message<"harness.v1.MakeWorktreeResponse"> & 
  * Use `create(MakeWorktreeResponseSchema)` to create a new message.
  */
 export const MakeWorktreeResponseSchema: GenMessage<MakeWorktreeResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 31);
+  messageDesc(file_harness_v1_toolhost, 32);
 
 /**
  * EndWorktreeRequest reports that a run with a worktree has ended.
@@ -1624,7 +1735,7 @@ export type EndWorktreeRequest = Message<"harness.v1.EndWorktreeRequest"> & {
  * Use `create(EndWorktreeRequestSchema)` to create a new message.
  */
 export const EndWorktreeRequestSchema: GenMessage<EndWorktreeRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 32);
+  messageDesc(file_harness_v1_toolhost, 33);
 
 /**
  * EndWorktreeResponse is what became of a worktree.
@@ -1645,7 +1756,7 @@ export type EndWorktreeResponse = Message<"harness.v1.EndWorktreeResponse"> & {
  * Use `create(EndWorktreeResponseSchema)` to create a new message.
  */
 export const EndWorktreeResponseSchema: GenMessage<EndWorktreeResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 33);
+  messageDesc(file_harness_v1_toolhost, 34);
 
 /**
  * ToolHostService owns workspaces: files, commands and, later, MCP servers. It

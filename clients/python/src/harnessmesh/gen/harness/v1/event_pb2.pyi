@@ -861,7 +861,7 @@ class GuidanceInjected(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     kind: _builtins.str
     """contract, tools, work_items, planning, items_state, control, jit, mode,
-    instructions, doom_loop, hook, plan, executor or guarded.
+    instructions, doom_loop, hook, plan, executor, guarded or ledger.
     """
     rule_id: _builtins.str
     """jit: the rule. hook: the hook. executor: the custom executor."""

@@ -1450,10 +1450,18 @@ class ToolFinished(_message.Message):
     HOOKS_FIELD_NUMBER: _builtins.int
     BACKGROUND_FIELD_NUMBER: _builtins.int
     QUESTION_FIELD_NUMBER: _builtins.int
+    LEDGER_SEQUENCE_FIELD_NUMBER: _builtins.int
+    TOLD_SEQUENCE_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call."""
     outcome: Global___ToolOutcome.ValueType
     """How it ended."""
+    ledger_sequence: _builtins.int
+    """Number of its entry in the ledger, as in ExecuteToolResponse; 0: it has none."""
+    told_sequence: _builtins.int
+    """The newest entry of the run in the ledger that the log did not know and of which a message of this
+    record tells the model; 0: there was none.
+    """
     @_builtins.property
     def duration(self) -> _duration_pb2.Duration:
         """Time that it ran."""
@@ -1484,10 +1492,12 @@ class ToolFinished(_message.Message):
         hooks: _hook_pb2.HookState | None = ...,
         background: _snapshot_pb2.BackgroundCommand | None = ...,
         question: _mcp_pb2.ServerQuestion | None = ...,
+        ledger_sequence: _builtins.int = ...,
+        told_sequence: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "duration", b"duration", "hooks", b"hooks", "question", b"question"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "call_id", b"call_id", "duration", b"duration", "files_changed", b"files_changed", "hooks", b"hooks", "outcome", b"outcome", "question", b"question"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "call_id", b"call_id", "duration", b"duration", "files_changed", b"files_changed", "hooks", b"hooks", "ledger_sequence", b"ledger_sequence", "outcome", b"outcome", "question", b"question", "told_sequence", b"told_sequence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -351,6 +351,7 @@ class Snapshot(_message.Message):
     CHANGED_FILES_FIELD_NUMBER: _builtins.int
     COMPACTION_PLAN_FIELD_NUMBER: _builtins.int
     TOOLS_DIGEST_FIELD_NUMBER: _builtins.int
+    LEDGERS_FIELD_NUMBER: _builtins.int
     status: _run_pb2.RunStatus.ValueType
     """The status of the run."""
     phase: Global___Phase.ValueType
@@ -663,6 +664,10 @@ class Snapshot(_message.Message):
     def compaction_plan(self) -> _compaction_pb2.CompactionPlan:
         """The messages that the view of the conversation leaves out or shortens; unset: none, ever."""
 
+    @_builtins.property
+    def ledgers(self) -> Global___LedgerState:
+        """The entries in the ledgers of tool hosts that the log knows; unset: no call has an entry."""
+
     def __init__(
         self,
         *,
@@ -754,14 +759,81 @@ class Snapshot(_message.Message):
         changed_files: _tree_pb2.ChangedFiles | None = ...,
         compaction_plan: _compaction_pb2.CompactionPlan | None = ...,
         tools_digest: _builtins.str = ...,
+        ledgers: Global___LedgerState | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["activity", b"activity", "answer", b"answer", "changed_files", b"changed_files", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "expire_time", b"expire_time", "folder", b"folder", "goal", b"goal", "hooks", b"hooks", "jit", b"jit", "mcp", b"mcp", "output", b"output", "parent", b"parent", "progress_tracker", b"progress_tracker", "quality", b"quality", "reasoning", b"reasoning", "running_since", b"running_since", "spent", b"spent", "stop_reason", b"stop_reason", "stopping", b"stopping", "summary", b"summary", "task", b"task", "task_contract", b"task_contract", "token_budget", b"token_budget", "trace", b"trace", "turn", b"turn", "wake_at", b"wake_at", "work_item_ledger", b"work_item_ledger"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["activity", b"activity", "answer", b"answer", "changed_files", b"changed_files", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "expire_time", b"expire_time", "folder", b"folder", "goal", b"goal", "hooks", b"hooks", "jit", b"jit", "ledgers", b"ledgers", "mcp", b"mcp", "output", b"output", "parent", b"parent", "progress_tracker", b"progress_tracker", "quality", b"quality", "reasoning", b"reasoning", "running_since", b"running_since", "spent", b"spent", "stop_reason", b"stop_reason", "stopping", b"stopping", "summary", b"summary", "task", b"task", "task_contract", b"task_contract", "token_budget", b"token_budget", "trace", b"trace", "turn", b"turn", "wake_at", b"wake_at", "work_item_ledger", b"work_item_ledger"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "activity", b"activity", "answer", b"answer", "answer_model", b"answer_model", "answer_sent_back", b"answer_sent_back", "answered_by", b"answered_by", "answered_calls", b"answered_calls", "attachment_bytes", b"attachment_bytes", "autonomous", b"autonomous", "background_commands", b"background_commands", "changed_files", b"changed_files", "children", b"children", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "continuation_count", b"continuation_count", "conversation_bytes", b"conversation_bytes", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "drained_items", b"drained_items", "entitlements", b"entitlements", "expire_time", b"expire_time", "failed_tries", b"failed_tries", "fallback_models", b"fallback_models", "features", b"features", "first_sequence", b"first_sequence", "folder", b"folder", "goal", b"goal", "goal_preview", b"goal_preview", "granted_tools", b"granted_tools", "grants", b"grants", "graphs", b"graphs", "hooks", b"hooks", "inbox_cursor", b"inbox_cursor", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "items_shown_turn", b"items_shown_turn", "jit", b"jit", "max_turns", b"max_turns", "mcp", b"mcp", "message_count", b"message_count", "mode", b"mode", "model", b"model", "model_adjustments", b"model_adjustments", "output", b"output", "output_problem", b"output_problem", "output_rejections", b"output_rejections", "parent", b"parent", "park_version", b"park_version", "paused_phase", b"paused_phase", "pending_tool_calls", b"pending_tool_calls", "pending_tools", b"pending_tools", "phase", b"phase", "poison_parks", b"poison_parks", "progress_tracker", b"progress_tracker", "quality", b"quality", "reasoning", b"reasoning", "rejected_count", b"rejected_count", "rejected_kind", b"rejected_kind", "running_since", b"running_since", "segment", b"segment", "short", b"short", "skills", b"skills", "spent", b"spent", "started_by", b"started_by", "status", b"status", "stop_reason", b"stop_reason", "stopping", b"stopping", "summary", b"summary", "task", b"task", "task_contract", b"task_contract", "tier", b"tier", "token_budget", b"token_budget", "told_controls", b"told_controls", "told_turn", b"told_turn", "tool_rules", b"tool_rules", "tool_usage", b"tool_usage", "tools_digest", b"tools_digest", "trace", b"trace", "turn", b"turn", "turn_count", b"turn_count", "wake_at", b"wake_at", "work_complete_retries", b"work_complete_retries", "work_item_ledger", b"work_item_ledger", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "activity", b"activity", "answer", b"answer", "answer_model", b"answer_model", "answer_sent_back", b"answer_sent_back", "answered_by", b"answered_by", "answered_calls", b"answered_calls", "attachment_bytes", b"attachment_bytes", "autonomous", b"autonomous", "background_commands", b"background_commands", "changed_files", b"changed_files", "children", b"children", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "continuation_count", b"continuation_count", "conversation_bytes", b"conversation_bytes", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "drained_items", b"drained_items", "entitlements", b"entitlements", "expire_time", b"expire_time", "failed_tries", b"failed_tries", "fallback_models", b"fallback_models", "features", b"features", "first_sequence", b"first_sequence", "folder", b"folder", "goal", b"goal", "goal_preview", b"goal_preview", "granted_tools", b"granted_tools", "grants", b"grants", "graphs", b"graphs", "hooks", b"hooks", "inbox_cursor", b"inbox_cursor", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "items_shown_turn", b"items_shown_turn", "jit", b"jit", "ledgers", b"ledgers", "max_turns", b"max_turns", "mcp", b"mcp", "message_count", b"message_count", "mode", b"mode", "model", b"model", "model_adjustments", b"model_adjustments", "output", b"output", "output_problem", b"output_problem", "output_rejections", b"output_rejections", "parent", b"parent", "park_version", b"park_version", "paused_phase", b"paused_phase", "pending_tool_calls", b"pending_tool_calls", "pending_tools", b"pending_tools", "phase", b"phase", "poison_parks", b"poison_parks", "progress_tracker", b"progress_tracker", "quality", b"quality", "reasoning", b"reasoning", "rejected_count", b"rejected_count", "rejected_kind", b"rejected_kind", "running_since", b"running_since", "segment", b"segment", "short", b"short", "skills", b"skills", "spent", b"spent", "started_by", b"started_by", "status", b"status", "stop_reason", b"stop_reason", "stopping", b"stopping", "summary", b"summary", "task", b"task", "task_contract", b"task_contract", "tier", b"tier", "token_budget", b"token_budget", "told_controls", b"told_controls", "told_turn", b"told_turn", "tool_rules", b"tool_rules", "tool_usage", b"tool_usage", "tools_digest", b"tools_digest", "trace", b"trace", "turn", b"turn", "turn_count", b"turn_count", "wake_at", b"wake_at", "work_complete_retries", b"work_complete_retries", "work_item_ledger", b"work_item_ledger", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Snapshot: _TypeAlias = Snapshot  # noqa: Y015
+
+@_typing.final
+class LedgerState(_message.Message):
+    """LedgerState has the entries in the ledgers of tool hosts that the log of a run knows."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MARKS_FIELD_NUMBER: _builtins.int
+    TOLD_FIELD_NUMBER: _builtins.int
+    ASKS_FIELD_NUMBER: _builtins.int
+    told: _builtins.int
+    """Number of messages to the model about calls that the log had lost."""
+    asks: _builtins.bool
+    """The next call that writes or runs a command needs an approval, because the model has had such a message."""
+    @_builtins.property
+    def marks(self) -> _containers.RepeatedCompositeFieldContainer[Global___LedgerMark]:
+        """One for each ledger that has entries of the run; at most 8, those used last."""
+
+    def __init__(
+        self,
+        *,
+        marks: _abc.Iterable[Global___LedgerMark] | None = ...,
+        told: _builtins.int = ...,
+        asks: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asks", b"asks", "marks", b"marks", "told", b"told"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LedgerState: _TypeAlias = LedgerState  # noqa: Y015
+
+@_typing.final
+class LedgerMark(_message.Message):
+    """LedgerMark is the newest entry of a run in a ledger that its log knows."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LEDGER_ID_FIELD_NUMBER: _builtins.int
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    CALLS_FIELD_NUMBER: _builtins.int
+    ledger_id: _builtins.str
+    """The ledger."""
+    sequence: _builtins.int
+    """Number of the entry; 0: none."""
+    @_builtins.property
+    def calls(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Calls that may have later entries: none of their ends has a number, because they were
+        killed or their host was given up. At most 64, the newest.
+        """
+
+    def __init__(
+        self,
+        *,
+        ledger_id: _builtins.str = ...,
+        sequence: _builtins.int = ...,
+        calls: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "ledger_id", b"ledger_id", "sequence", b"sequence"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LedgerMark: _TypeAlias = LedgerMark  # noqa: Y015
 
 @_typing.final
 class Stopping(_message.Message):

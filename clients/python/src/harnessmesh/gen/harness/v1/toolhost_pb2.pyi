@@ -431,6 +431,9 @@ class ExecuteToolRequest(_message.Message):
     ROOTS_FIELD_NUMBER: _builtins.int
     APPROVED_FIELD_NUMBER: _builtins.int
     INSTRUCTIONS_FIELD_NUMBER: _builtins.int
+    KNOWN_SEQUENCE_FIELD_NUMBER: _builtins.int
+    KNOWN_CALLS_FIELD_NUMBER: _builtins.int
+    COMPARED_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """The run's namespace."""
     run_id: _builtins.str
@@ -467,6 +470,17 @@ class ExecuteToolRequest(_message.Message):
     """The model gets instruction files: those in a folder below the workspace, up to that of a path which the call
     names, follow the result of the first call that names one there.
     """
+    known_sequence: _builtins.int
+    """The newest entry of the run in the ledger that the run's log knows, as in
+    ExecuteToolResponse.ledger_sequence; 0: none. If the ledger has later entries that are neither of
+    this call nor of known_calls, the log may have lost them: a call without an entry does not run, and
+    the response has them in unrecorded. Unset, or with the ledger_id of another ledger: the entry of the
+    call is not numbered, and nothing is compared.
+    """
+    compared: _builtins.bool
+    """The caller has compared an earlier response with the log, so known_calls has all calls of it that the
+    log knows. The host then waits until what remains has ended.
+    """
     @_builtins.property
     def timeout(self) -> _duration_pb2.Duration:
         """Time that the call may take; unset means 120 s."""
@@ -497,6 +511,10 @@ class ExecuteToolRequest(_message.Message):
     def roots(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """For the tool skill: the skills of skill_folders are in one of these folders; empty: anywhere."""
 
+    @_builtins.property
+    def known_calls(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Other calls of the run that the log knows and that may have later entries."""
+
     def __init__(
         self,
         *,
@@ -519,12 +537,17 @@ class ExecuteToolRequest(_message.Message):
         roots: _abc.Iterable[_builtins.str] | None = ...,
         approved: _builtins.bool = ...,
         instructions: _builtins.bool = ...,
+        known_sequence: _builtins.int | None = ...,
+        known_calls: _abc.Iterable[_builtins.str] | None = ...,
+        compared: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["confinement", b"confinement", "mcp", b"mcp", "timeout", b"timeout", "web", b"web"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_known_sequence", b"_known_sequence", "confinement", b"confinement", "known_sequence", b"known_sequence", "mcp", b"mcp", "timeout", b"timeout", "web", b"web"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approved", b"approved", "arguments", b"arguments", "call_id", b"call_id", "confinement", b"confinement", "first_sequence", b"first_sequence", "guarded", b"guarded", "instructions", b"instructions", "ledger_id", b"ledger_id", "mcp", b"mcp", "namespace", b"namespace", "roots", b"roots", "run_id", b"run_id", "shown", b"shown", "skill_folders", b"skill_folders", "timeout", b"timeout", "tool", b"tool", "user_skills", b"user_skills", "web", b"web", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_known_sequence", b"_known_sequence", "approved", b"approved", "arguments", b"arguments", "call_id", b"call_id", "compared", b"compared", "confinement", b"confinement", "first_sequence", b"first_sequence", "guarded", b"guarded", "instructions", b"instructions", "known_calls", b"known_calls", "known_sequence", b"known_sequence", "ledger_id", b"ledger_id", "mcp", b"mcp", "namespace", b"namespace", "roots", b"roots", "run_id", b"run_id", "shown", b"shown", "skill_folders", b"skill_folders", "timeout", b"timeout", "tool", b"tool", "user_skills", b"user_skills", "web", b"web", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__known_sequence: _TypeAlias = _typing.Literal["known_sequence"]  # noqa: Y015
+    _WhichOneofArgType__known_sequence: _TypeAlias = _typing.Literal["_known_sequence", b"_known_sequence"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__known_sequence) -> _WhichOneofReturnType__known_sequence | None: ...
 
 Global___ExecuteToolRequest: _TypeAlias = ExecuteToolRequest  # noqa: Y015
 
@@ -690,6 +713,8 @@ class ExecuteToolResponse(_message.Message):
     BACKGROUND_FIELD_NUMBER: _builtins.int
     QUESTION_FIELD_NUMBER: _builtins.int
     GUARDED_FIELD_NUMBER: _builtins.int
+    LEDGER_SEQUENCE_FIELD_NUMBER: _builtins.int
+    UNRECORDED_FIELD_NUMBER: _builtins.int
     outcome: _record_pb2.ToolOutcome.ValueType
     """How it ended."""
     result: _builtins.str
@@ -704,6 +729,8 @@ class ExecuteToolResponse(_message.Message):
     """The guarded places that have changed during the call, in one line, which is also the last one of
     result. Empty: none, also of hosts that do not compare them.
     """
+    ledger_sequence: _builtins.int
+    """Number of the call's entry among those of its run in the ledger, from 1; 0: it has none."""
     @_builtins.property
     def duration(self) -> _duration_pb2.Duration:
         """Time that it ran."""
@@ -724,6 +751,12 @@ class ExecuteToolResponse(_message.Message):
     def question(self) -> _mcp_pb2.ServerQuestion:
         """INPUT_REQUIRED: the question of the server, inline. Unset otherwise."""
 
+    @_builtins.property
+    def unrecorded(self) -> _containers.RepeatedCompositeFieldContainer[Global___LedgerCall]:
+        """Entries of the run that are later than known_sequence and not those of known_calls, in the order of their
+        numbers; at most the 32 oldest. An outcome REFUSED means then that the call did not run for that reason.
+        """
+
     def __init__(
         self,
         *,
@@ -738,16 +771,68 @@ class ExecuteToolResponse(_message.Message):
         background: _snapshot_pb2.BackgroundCommand | None = ...,
         question: _mcp_pb2.ServerQuestion | None = ...,
         guarded: _builtins.str = ...,
+        ledger_sequence: _builtins.int = ...,
+        unrecorded: _abc.Iterable[Global___LedgerCall] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "background", b"background", "duration", b"duration", "exit_code", b"exit_code", "question", b"question"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "background", b"background", "duration", b"duration", "exit_code", b"exit_code", "files_changed", b"files_changed", "guarded", b"guarded", "is_error", b"is_error", "media", b"media", "outcome", b"outcome", "question", b"question", "result", b"result", "sandbox_level", b"sandbox_level"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "background", b"background", "duration", b"duration", "exit_code", b"exit_code", "files_changed", b"files_changed", "guarded", b"guarded", "is_error", b"is_error", "ledger_sequence", b"ledger_sequence", "media", b"media", "outcome", b"outcome", "question", b"question", "result", b"result", "sandbox_level", b"sandbox_level", "unrecorded", b"unrecorded"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__exit_code: _TypeAlias = _typing.Literal["exit_code"]  # noqa: Y015
     _WhichOneofArgType__exit_code: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__exit_code) -> _WhichOneofReturnType__exit_code | None: ...
 
 Global___ExecuteToolResponse: _TypeAlias = ExecuteToolResponse  # noqa: Y015
+
+@_typing.final
+class LedgerCall(_message.Message):
+    """LedgerCall is the entry of a call in a ledger."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CALL_ID_FIELD_NUMBER: _builtins.int
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    TOOL_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    RESULT_FIELD_NUMBER: _builtins.int
+    IS_ERROR_FIELD_NUMBER: _builtins.int
+    call_id: _builtins.str
+    """The call."""
+    sequence: _builtins.int
+    """Number of its entry."""
+    tool: _builtins.str
+    """The tool."""
+    arguments: _builtins.str
+    """The arguments, at most 1 KiB of them."""
+    digest: _builtins.str
+    """SHA-256 of the arguments in lower-case hexadecimal, as in BlobRef."""
+    outcome: _record_pb2.ToolOutcome.ValueType
+    """How it ended; unset: it runs."""
+    result: _builtins.str
+    """The text for the model, or a part of it: all entries of a response share 48 KiB."""
+    is_error: _builtins.bool
+    """The result is an error."""
+    def __init__(
+        self,
+        *,
+        call_id: _builtins.str = ...,
+        sequence: _builtins.int = ...,
+        tool: _builtins.str = ...,
+        arguments: _builtins.str = ...,
+        digest: _builtins.str = ...,
+        outcome: _record_pb2.ToolOutcome.ValueType = ...,
+        result: _builtins.str = ...,
+        is_error: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "digest", b"digest", "is_error", b"is_error", "outcome", b"outcome", "result", b"result", "sequence", b"sequence", "tool", b"tool"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LedgerCall: _TypeAlias = LedgerCall  # noqa: Y015
 
 @_typing.final
 class ReadCallOutputRequest(_message.Message):
