@@ -45,7 +45,7 @@ func TestSystemSuiteReplicated(t *testing.T) {
 				calm.Add(1)
 			}
 			disturb(t, c, account, &counts, consumers)
-			test(t, &ownWrites{Log: l, newest: map[runlog.Run]uint64{}, inbox: map[runlog.Run]uint64{}, told: map[sent]uint64{}})
+			test(t, &ownWrites{Log: l, newest: map[runlog.Run]uint64{}, inbox: map[runlog.Run]uint64{}, told: map[inboxKey]uint64{}})
 		})
 	})
 	t.Logf("%d cases, %d streams and %d consumers lost their leader", cases.Load(), counts.streams.Load(), counts.consumers.Load())
@@ -64,11 +64,11 @@ type ownWrites struct {
 
 	mu            sync.Mutex
 	newest, inbox map[runlog.Run]uint64
-	told          map[sent]uint64
+	told          map[inboxKey]uint64
 }
 
-// sent names an item of an inbox.
-type sent struct {
+// inboxKey names an item of an inbox.
+type inboxKey struct {
 	run runlog.Run
 	id  string
 }
@@ -102,8 +102,8 @@ func (o *ownWrites) AppendInbox(ctx context.Context, run runlog.Run, item *harne
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	existed = o.told[sent{run, item.GetId()}] == sequence
-	o.told[sent{run, item.GetId()}] = sequence
+	existed = o.told[inboxKey{run, item.GetId()}] == sequence
+	o.told[inboxKey{run, item.GetId()}] = sequence
 	return sequence, existed, nil
 }
 

@@ -87,7 +87,7 @@ func TestAWatchOfADeletedRunEnds(t *testing.T) {
 			return
 		}
 		b.must(err)
-		if !deleted && resp.GetUpdate().GetResult() != nil {
+		if !deleted && resp.GetUpdate().GetAttached() != nil {
 			deleted = true
 			_, err := b.delete("r1")
 			b.must(err)

@@ -109,7 +109,12 @@ func (s *Server) deliver(ctx context.Context, w *watcher) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w.resultOf = func(e runlog.Entry) *harnessv1.HarnessResult { return s.resultOf(ctx, e) }
+	w.resultOf = func(e runlog.Entry) *harnessv1.HarnessResult {
+		if w.until != harnessv1.WatchUntil_WATCH_UNTIL_NOW && s.inputWaits(ctx, e) {
+			return nil
+		}
+		return s.resultOf(ctx, e)
+	}
 	w.whole = func(runID string, e *harnessv1.Event) {
 		s.whole(ctx, runlog.Run{Namespace: w.run.Namespace, ID: runID}).event(e)
 	}
@@ -268,6 +273,18 @@ func (s *Server) arrived(ctx context.Context, w *watcher) (done bool, err error)
 		return w.stream.Current(), nil
 	}
 	return s.over(ctx, w)
+}
+
+// inputWaits reports whether a parked run has an input that is not applied yet, and so continues:
+// a client that attaches after an answer must not hear that it is missing. If the log is
+// unavailable, the stored result counts.
+func (s *Server) inputWaits(ctx context.Context, e runlog.Entry) bool {
+	snapshot := e.Record.GetStep().GetSnapshot()
+	if to := e.Record.GetStep().GetTo(); !runlog.IsRest(to) || to == runlog.End || runstate.Expired(snapshot) {
+		return false
+	}
+	v, err := s.log.View(ctx, e.Run, max(e.Sequence, s.runs.seen(e.Run)))
+	return err == nil && v.Newest.Sequence == e.Sequence && v.InboxSequence > snapshot.GetInboxCursor()
 }
 
 // over reports whether the watch has reached its end condition.

@@ -111,18 +111,21 @@ func TestWatchLive(t *testing.T) {
 }
 
 // A watch that starts after a resume does not end at the park that the resume is about
-// to end.
+// to end, and has no result of it.
 func TestWatchUntilParkAfterResume(t *testing.T) {
 	b := newBed(t)
 	h := b.started("r1").park("interrupted")
 	_, err := b.client.ResumeRun(b.ctx, &harnessv1.ResumeRunRequest{Namespace: b.namespace, RunId: "r1"})
 	b.must(err)
 	w := b.watch(&harnessv1.WatchRunRequest{RunId: "r1", AfterVersion: 2, Until: harnessv1.WatchUntil_WATCH_UNTIL_REST})
-	w.expect("attached 2", "result PARKED interrupted")
+	w.expect("attached 2")
+	got, err := b.watched(&harnessv1.WatchRunRequest{RunId: "r1", AfterVersion: 2, Until: harnessv1.WatchUntil_WATCH_UNTIL_NOW})
+	b.must(err)
+	b.same(got, "attached 2", "result PARKED interrupted")
 	h.resume().end(harnessv1.RunStatus_RUN_STATUS_DONE)
 	w.expect("3-0 session_resume", "4-0 session_complete", "result DONE agent_done")
 	w.end()
-	got, err := b.watched(&harnessv1.WatchRunRequest{RunId: "r1", AfterVersion: 4, Until: harnessv1.WatchUntil_WATCH_UNTIL_REST})
+	got, err = b.watched(&harnessv1.WatchRunRequest{RunId: "r1", AfterVersion: 4, Until: harnessv1.WatchUntil_WATCH_UNTIL_REST})
 	b.must(err)
 	b.same(got, "attached 4", "result DONE agent_done")
 }
