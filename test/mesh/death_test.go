@@ -135,7 +135,7 @@ func (w *waitWords) atWork() (n int) {
 func TestSystemStepThatKillsWorkersIsPutAside(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{Takeover: time.Second, Workers: 2})
-	killers(t, m, "turn.answered=kill")
+	killers(t, m, "turn.answered=kill", 2)
 	run := startSlowModel(t, m, 1500*time.Millisecond)
 	step := rest(t, m, run)
 	if parked := step.GetParked(); parked.GetReason().GetKind() != "poison" || parked.GetWakeAt() == nil {
@@ -227,9 +227,19 @@ func TestSystemWorkersThatDieDuringAWait(t *testing.T) {
 // at most 3 + log2 n deaths, n the steps of its worker. Runs that wait in the same workers end as usual.
 func TestSystemPoisonIsFoundAmongWaits(t *testing.T) {
 	t.Parallel()
+	for _, workers := range []int{1, 2} {
+		t.Run(fmt.Sprint("workers=", workers), func(t *testing.T) {
+			t.Parallel()
+			findPoison(t, workers)
+		})
+	}
+}
+
+func findPoison(t *testing.T, workers int) {
+	t.Helper()
 	const others = 7
-	m := meshtest.Start(t, bin, meshtest.Config{Takeover: time.Second, Workers: 2})
-	died := killers(t, m, "turn.streaming=kill")
+	m := meshtest.Start(t, bin, meshtest.Config{Takeover: time.Second, Workers: workers})
+	died := killers(t, m, "turn.streaming=kill", workers)
 	path := m.Write("patient.yaml", "turns:\n  - {delay: 5s, calls: [{name: work_complete, arguments: {summary: done}}]}\n")
 	var patient []runlog.Run
 	for n := range others {
@@ -257,12 +267,12 @@ func TestSystemPoisonIsFoundAmongWaits(t *testing.T) {
 	t.Logf("%d deaths", killed)
 }
 
-// killers replaces both workers by those that die at a failpoint, and are restarted. died returns
-// how many have died.
-func killers(t *testing.T, m *meshtest.Mesh, failpoint string) (died func() int) {
+// killers replaces the one or two workers by those that die at a failpoint, and are restarted. died
+// returns how many have died.
+func killers(t *testing.T, m *meshtest.Mesh, failpoint string, workers int) (died func() int) {
 	t.Helper()
 	var all atomic.Int64
-	for _, name := range []string{"turn", "turn-2"} {
+	for _, name := range []string{"turn", "turn-2"}[:workers] {
 		old := m.Process(name)
 		m.Respawn(name, func(int) []meshtest.Option {
 			all.Add(1)
@@ -272,7 +282,7 @@ func killers(t *testing.T, m *meshtest.Mesh, failpoint string) (died func() int)
 		waittest.Eventually(t, name+" is restarted", func() bool { return m.Process(name) != old })
 		m.AwaitReady(name)
 	}
-	return func() int { return int(all.Load()) - 2 }
+	return func() int { return int(all.Load()) - workers }
 }
 
 // TestSystemRestartsAreNoDeaths: workers that are stopped in order, and restarts of NATS, never
