@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -84,18 +85,14 @@ func (f *kindFinder) both(s *jsonschema.Schema, k, part kinds, why string) kinds
 
 // typed returns the kinds that the keywords of s itself leave.
 func (f *kindFinder) typed(s *jsonschema.Schema) kinds {
-	k := anyKind
-	if s.Types != nil {
-		k = 0
-		for _, name := range s.Types.ToStrings() {
-			k |= kindsOfType[name]
-		}
-	}
+	k := typesOf(s)
 	switch {
 	case s.Bool != nil && !*s.Bool:
 		return f.none(s, "false fits no value")
-	case s.Not != nil && s.Not.Bool != nil && *s.Not.Bool:
-		return f.none(s, "not excludes every value")
+	case s.Not != nil:
+		if k &^= allOf(s.Not); k == 0 {
+			return f.none(s, "not excludes every value")
+		}
 	}
 	if values := valuesOf(s); values != nil {
 		var listed kinds
@@ -124,6 +121,43 @@ func (f *kindFinder) typed(s *jsonschema.Schema) kinds {
 		}
 	}
 	return k
+}
+
+// typesOf returns the kinds of the keyword type.
+func typesOf(s *jsonschema.Schema) (k kinds) {
+	if s.Types == nil {
+		return anyKind
+	}
+	for _, name := range s.Types.ToStrings() {
+		k |= kindsOfType[name]
+	}
+	return k
+}
+
+// saysNothing are the members of a schema that exclude no value.
+var saysNothing = []string{
+	"DraftVersion", "Location", "ID", "Anchor", "RecursiveAnchor", "DynamicAnchor", "Types", "Title", "Description", "Default", "Comment", "ReadOnly", "WriteOnly", "Examples", "Deprecated",
+}
+
+// allOf returns kinds of which every value fits s; none if s has a keyword apart from type.
+func allOf(s *jsonschema.Schema) (all kinds) {
+	if s.Bool != nil {
+		if *s.Bool {
+			return anyKind
+		}
+		return 0
+	}
+	members := reflect.ValueOf(s).Elem()
+	for i := range members.NumField() {
+		m := members.Type().Field(i)
+		if m.Name == "Format" && (s.Format == nil || s.Format.Name == "") { // the one of budget.watch
+			continue
+		}
+		if m.IsExported() && !slices.Contains(saysNothing, m.Name) && !members.Field(i).IsZero() {
+			return 0
+		}
+	}
+	return typesOf(s)
 }
 
 // none returns no kind, and stores the reason.

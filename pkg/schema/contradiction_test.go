@@ -10,8 +10,22 @@ import (
 // TestContradictionOfASchema: a schema that no value fits is found, with the place; one that some value fits is not.
 func TestContradictionOfASchema(t *testing.T) {
 	for text, want := range map[string]string{
-		`false`:        "false",
-		`{"not":true}`: "not excludes",
+		`false`:         "false",
+		`{"not":true}`:  "not excludes",
+		`{"not":false}`: "",
+		`{"not":{}}`:    "not excludes",
+		`{"not":{"$comment":"c","title":"t","description":"d","default":1,"examples":[1],"deprecated":true}}`: "not excludes",
+		`{"not":{"type":["null","boolean","string","array","object","number"]}}`:                              "not excludes",
+		`{"not":{"type":["null","boolean","string","array","object","integer"]}}`:                             "", // a fraction fits
+		`{"type":"string","not":{"type":["string","null"]}}`:                                                  "not excludes",
+		`{"type":"integer","not":{"type":"number"}}`:                                                          "not excludes",
+		`{"type":"object","required":["a"],"properties":{"a":{"not":{}}}}`:                                    "#/properties/a: not",
+		`{"type":"string","not":{"minLength":1}}`:                                                             "",
+		`{"type":"string","not":{"type":"string","pattern":"a"}}`:                                             "",
+		`{"$schema":"http://json-schema.org/draft-07/schema#","not":{"format":"date"}}`:                       "",
+		`{"not":{"not":{}}}`:   "",
+		`{"not":{"enum":[1]}}`: "",
+		`{"not":{"$ref":"#/$defs/a"},"$defs":{"a":{"type":"string"}}}`:                                        "",
 		`{"type":"string","minLength":5,"maxLength":2}`:                                                       "minLength 5 exceeds maxLength 2",
 		`{"minLength":5,"maxLength":2}`:                                                                       "", // a number fits
 		`{"type":["string","null"],"minLength":5,"maxLength":2}`:                                              "",
