@@ -91,6 +91,15 @@ func Approves(ctx context.Context) bool {
 	return len(metadata.ValueFromIncomingContext(ctx, approvalsKey)) == 0
 }
 
+// MayAnswerHooks refuses a caller without the right Approve that wants to answer the hooks of a run that another token
+// has started: such an answer permits calls. startedBy is the name in the records of the run.
+func MayAnswerHooks(ctx context.Context, startedBy string) error {
+	if Approves(ctx) || Name(ctx) == startedBy {
+		return nil
+	}
+	return lacks(Approve, "attach.answers_hooks", "answers hooks of a run that the token has not started")
+}
+
 // Token reports whether the caller has a token of the tokens file, and whether its runs may leave
 // the sandbox if their requests name that.
 func Token(ctx context.Context) (token, leaves bool) {

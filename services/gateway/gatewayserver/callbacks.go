@@ -11,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
@@ -66,6 +67,18 @@ func (s *Server) startServing(ctx context.Context, r *harnessv1.StartRunRequest,
 		return run, false, s.failure(ctx, "answer hooks of", run, err)
 	}
 	return s.start(ctx, r)
+}
+
+// mayAnswerHooks refuses a client that may not answer the hooks of a run. Only callers without the right to approve cost a read.
+func (s *Server) mayAnswerHooks(ctx context.Context, run runlog.Run) error {
+	if access.Approves(ctx) {
+		return nil
+	}
+	v, err := s.view(ctx, run)
+	if err != nil {
+		return s.failure(ctx, "answer hooks of", run, err)
+	}
+	return access.MayAnswerHooks(ctx, v.Step.Record.GetStep().GetSnapshot().GetStartedBy())
 }
 
 // call sends a call to the client. A repeated call with the same key joins the pending

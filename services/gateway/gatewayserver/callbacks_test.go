@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -142,6 +146,38 @@ func TestAClientAnswersHooksOverItsStream(t *testing.T) {
 			}
 			c.leave()
 		})
+	}
+}
+
+// TestHooksOfAnotherTokensRunNeedTheRightToApprove: an answer to a hook permits a call, so a token without the right
+// approve answers those of runs that it has started only.
+func TestHooksOfAnotherTokensRunNeedTheRightToApprove(t *testing.T) {
+	b := newBed(t)
+	caller := func(headers ...string) context.Context { return metadata.AppendToOutgoingContext(b.ctx, headers...) }
+	_, err := b.client.StartRun(caller("harness-caller", "owner"), b.startWithCallback("r").GetStart())
+	b.must(err)
+	for name, c := range map[string]struct {
+		ctx  context.Context
+		want codes.Code
+	}{
+		"its owner":                           {caller("harness-caller", "owner"), codes.OK},
+		"its owner, who may not approve":      {caller("harness-caller", "owner", "harness-no-approvals", "true"), codes.OK},
+		"another, who may approve":            {caller("harness-caller", "other"), codes.OK},
+		"another, who may not approve":        {caller("harness-caller", "other", "harness-no-approvals", "true"), codes.PermissionDenied},
+		"another, of a run that is not there": {caller("harness-caller", "other", "harness-no-approvals", "true"), codes.NotFound},
+	} {
+		id := "r"
+		if c.want == codes.NotFound {
+			id = "none"
+		}
+		ctx, cancel := context.WithCancel(c.ctx)
+		stream, err := b.client.Run(ctx)
+		b.must(err)
+		b.must(stream.Send(b.attachAnswering(id, true)))
+		if _, err = stream.Recv(); status.Code(err) != c.want || c.want == codes.PermissionDenied && !strings.Contains(err.Error(), "may=approve") {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+		cancel()
 	}
 }
 

@@ -81,6 +81,9 @@ func (s *Server) open(ctx context.Context, request *harnessv1.RunRequest, w *wat
 			return err
 		}
 		if first.Attach.GetAnswersHooks() {
+			if err := s.mayAnswerHooks(ctx, w.run); err != nil {
+				return err
+			}
 			if err := s.serveHooks(w.run, hooks); err != nil {
 				return s.failure(ctx, "answer hooks of", w.run, err)
 			}

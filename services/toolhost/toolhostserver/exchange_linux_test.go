@@ -147,7 +147,7 @@ func (e *exchange) checkOutside(before map[string]string) {
 	}
 }
 
-// treeOf returns what is in a folder, by path: the contents of files.
+// treeOf returns the entries below a folder, by path: the contents of files.
 func treeOf(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	tree := map[string]string{}
