@@ -136,7 +136,8 @@ func typesOf(s *jsonschema.Schema) (k kinds) {
 
 // saysNothing are the members of a schema that exclude no value.
 var saysNothing = []string{
-	"DraftVersion", "Location", "ID", "Anchor", "RecursiveAnchor", "DynamicAnchor", "Types", "Title", "Description", "Default", "Comment", "ReadOnly", "WriteOnly", "Examples", "Deprecated",
+	"DraftVersion", "Location", "ID", "Anchor", "RecursiveAnchor", "DynamicAnchor", "Types",
+	"Title", "Description", "Default", "Comment", "ReadOnly", "WriteOnly", "Examples", "Deprecated",
 }
 
 // allOf returns kinds of which every value fits s; none if s has a keyword apart from type.
