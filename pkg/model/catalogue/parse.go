@@ -16,10 +16,6 @@ import (
 func Load(path string) (*Catalogue, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		var cause *os.PathError
-		if errors.As(err, &cause) {
-			err = cause.Err
-		}
 		return nil, fmt.Errorf("%s: the catalogue cannot be read: %w", path, err)
 	}
 	return Default().Extend(path, data)

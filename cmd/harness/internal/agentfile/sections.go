@@ -43,8 +43,24 @@ func (d *decoder) agent(file *File, root *yaml.Node) {
 			d.errorf(key, noVersion)
 			return
 		}
+		if home := limits(key.Value); home != "" {
+			d.errorf(key, "unknown field %q: write it below %s, as %s: {%s: …}", key.Value, home, home, key.Value)
+			return
+		}
 		d.errorf(key, "unknown field %q%s%s", key.Value, text, hint(key.Value, sectionNames()))
 	})
+}
+
+// limits returns the section of limits that has a field; empty if none has it.
+func limits(field string) string {
+	name := protoreflect.Name(field)
+	switch {
+	case (&harnessv1.StopConfig{}).ProtoReflect().Descriptor().Fields().ByName(name) != nil:
+		return "stop"
+	case (&harnessv1.Budgets{}).ProtoReflect().Descriptor().Fields().ByName(name) != nil:
+		return "budgets"
+	}
+	return ""
 }
 
 // Fields that other programs' files have at their top, and users write from habit.

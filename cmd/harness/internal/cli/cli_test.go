@@ -91,7 +91,7 @@ func TestUsageErrorsAreOneLine(t *testing.T) {
 		{[]string{"run", "--model", "anthropic:m", "go"}, "ANTHROPIC_API_KEY is not set"},
 		{[]string{"run", "--model", "openai:m", "--catalogue", agent, "go"}, "--catalogue: " + agent + ":"},
 		{[]string{"run", "--server", "127.0.0.1:1", "--catalogue", agent, "go"}, "--catalogue: not supported with --server"},
-		{[]string{"serve", "--catalogue", dir + "/none"}, "--catalogue: " + dir + "/none: "},
+		{[]string{"serve", "--catalogue", dir + "/none"}, "--catalogue: " + dir + "/none does not exist"},
 		{[]string{"run", "--model", "gpt", "go"}, "--model"},
 		{[]string{"run", "--model", "nobody:x", "go"}, "nobody"},
 		{[]string{"run", "--model", "script:" + dir + "/none", "go"}, "--model"},

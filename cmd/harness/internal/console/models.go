@@ -1,10 +1,6 @@
 package console
 
-import (
-	"fmt"
-
-	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
-)
+import "github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 
 // Models returns the model catalogue of a mesh in this process. Commands without the
 // flag use the file of the environment.
@@ -18,7 +14,7 @@ func (a *Console) Models() (*catalogue.Catalogue, error) {
 	}
 	c, err := catalogue.Load(file)
 	if err != nil {
-		return nil, fmt.Errorf("--catalogue: %w", err)
+		return nil, FileError("--catalogue", err)
 	}
 	return c, nil
 }

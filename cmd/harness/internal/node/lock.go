@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -78,11 +80,24 @@ func (h holder) flags() string {
 // lockWait bounds the attempts to lock.
 const lockWait = 250 * time.Millisecond
 
+// dataError returns why a data directory cannot be made, in words for its user.
+func dataError(dir string, err error) error {
+	var failed *fs.PathError
+	switch {
+	case !errors.As(err, &failed):
+	case errors.Is(err, syscall.ENOTDIR):
+		return fmt.Errorf("data directory %s: %s is a file: name a directory with --data", dir, failed.Path)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("data directory %s: your user has no right to make %s: make it writable, or name another directory with --data", dir, failed.Path)
+	}
+	return fmt.Errorf("data directory: %w; use another one with --data", err)
+}
+
 // hold locks a data directory for this process. The kernel releases the lock when the
 // process ends.
 func hold(dir string) (*flock.Flock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("data directory: %w; use another one with --data", err)
+		return nil, dataError(dir, err)
 	}
 	lock := flock.New(filepath.Join(dir, lockFile))
 	// Attach locks the directory briefly to find out whether it is in use.

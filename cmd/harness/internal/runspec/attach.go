@@ -73,6 +73,9 @@ func attachment(name string) (*harnessv1.Media, error) {
 // cause removes the path from an error of the file system: the flag names it.
 func cause(err error) error {
 	var failed *os.PathError
+	if errors.Is(err, os.ErrNotExist) {
+		return errors.New("does not exist: correct the path, or create the file")
+	}
 	if errors.As(err, &failed) {
 		return failed.Err
 	}

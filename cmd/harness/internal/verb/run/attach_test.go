@@ -101,7 +101,7 @@ func TestAttachErrorsNameTheFile(t *testing.T) {
 		{[]string{large}, large + ": the file is larger than 20 MB"},
 		{[]string{dir}, dir + ": not a regular file"},
 		{[]string{os.DevNull}, os.DevNull + ": not a regular file"},
-		{[]string{dir + "/none"}, dir + "/none: no such file or directory"},
+		{[]string{dir + "/none"}, dir + "/none: does not exist: correct the path, or create the file"},
 		{[]string{""}, ": missing file"},
 		{[]string{document, document}, document + ": the files are larger than 28 MB together; send some with another message"},
 	} {
