@@ -321,7 +321,7 @@ func (e *exchange) commandAt(level harnessv1.SandboxLevel, arguments map[string]
 	}
 }
 
-// requestsBelow are requests that name what is in folders of the workspace.
+// requestsBelow are requests that name files in folders of the workspace.
 func (e *exchange) requestsBelow() map[string]func(ctx context.Context) proto.Message {
 	all := map[string]func(ctx context.Context) proto.Message{"merge": e.mergeBelow}
 	for name, request := range e.requests() {

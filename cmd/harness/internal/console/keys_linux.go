@@ -3,9 +3,11 @@ package console
 import (
 	"os"
 	"os/signal"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -78,9 +80,37 @@ func (k *Keys) leave(signals chan os.Signal, s os.Signal) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.restore()
+	if s == syscall.SIGTSTP {
+		suspend()
+		return
+	}
 	signal.Reset(s)
 	_ = unix.Kill(os.Getpid(), s.(syscall.Signal)) //nolint:forcetypeassert // Notify sends no other
-	signal.Notify(signals, s)                      // where it was suspended, it continues here
+	signal.Notify(signals, s)
+}
+
+// suspend stops the process as the kernel does at Control-Z, which is not at all where no shell
+// could continue it, and returns once it continues. The runtime of Go keeps its handler of
+// SIGTSTP after signal.Reset, and ignores the signal there.
+func suspend() {
+	runtime.LockOSThread() // a signal to the own thread takes effect before the next line
+	defer runtime.UnlockOSThread()
+	var byDefault, ours action
+	if exchange(syscall.SIGTSTP, &byDefault, &ours) == 0 {
+		_ = unix.Tgkill(os.Getpid(), unix.Gettid(), syscall.SIGTSTP)
+		_ = exchange(syscall.SIGTSTP, &ours, nil)
+	}
+}
+
+// action has room for the kernel's struct sigaction; zeros are the default action.
+type action [64]byte
+
+// exchange sets what a signal does, and returns what it did before.
+func exchange(s syscall.Signal, next, before *action) syscall.Errno {
+	const maskSize = 8
+	//nolint:gosec // as the call wants it
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(next)), uintptr(unsafe.Pointer(before)), maskSize, 0, 0)
+	return errno
 }
 
 // foreground reports whether this process is in the foreground group of the terminal. Elsewhere,

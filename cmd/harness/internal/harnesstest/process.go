@@ -80,7 +80,7 @@ func ExitCode(t *testing.T, cmd *exec.Cmd) int {
 
 // OnTerminal starts the program on a separate terminal and returns its screen
 // and keyboard.
-func OnTerminal(t *testing.T, cmd *exec.Cmd) (screen *Text, keyboard io.Writer) {
+func OnTerminal(t *testing.T, cmd *exec.Cmd) (screen *Text, keyboard *os.File) {
 	t.Helper()
 	master, slave := terminaltest.Open(t)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave

@@ -10,10 +10,12 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/harnesstest"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 const dropped = "keys typed while the run works are dropped"
@@ -85,6 +87,42 @@ func TestTheTerminalIsRestored(t *testing.T) {
 				t.Errorf("%s", got)
 			}
 		})
+	}
+}
+
+// TestASuspendedProgramLeavesTheTerminalToTheShell: after Control-Z the shell has its terminal as before and reads
+// its lines. In the foreground again, the program drops keys as before.
+func TestASuspendedProgramLeavesTheTerminalToTheShell(t *testing.T) {
+	t.Parallel()
+	f, end := ends(t)
+	screen, keyboard := harnesstest.OnTerminal(t, inShell(t, `set -m; "$@"; stty -a; echo stopped; IFS= read -r line; echo "line=[$line]"; fg`,
+		"run", "--server", f.Address, "go"))
+	screen.Expect(t, "turn 1", 1)
+	fmt.Fprint(keyboard, "rm -r x\n")
+	screen.Expect(t, dropped, 1)
+	fmt.Fprint(keyboard, "\x1a")
+	screen.Expect(t, "stopped", 1)
+	fmt.Fprint(keyboard, "for the shell\n")
+	screen.Expect(t, "line=[for the shell]", 1)
+	waittest.Eventually(t, "the program has the terminal again", func() bool {
+		canonical := true
+		conn, err := keyboard.SyscallConn()
+		if err == nil {
+			err = conn.Control(func(fd uintptr) {
+				if modes, err := unix.IoctlGetTermios(int(fd), unix.TCGETS); err == nil {
+					canonical = modes.Lflag&unix.ICANON != 0
+				}
+			})
+		}
+		return err == nil && !canonical
+	})
+	fmt.Fprint(keyboard, "rm -r y\n")
+	close(end)
+	screen.Expect(t, "ready", 1)
+	fmt.Fprint(keyboard, "end\n")
+	screen.Expect(t, "rest=[end]", 1)
+	if got := screen.String(); strings.Contains(got, "-icanon") || strings.Contains(got, "-echo ") || strings.Contains(got, "rm -r") {
+		t.Errorf("%s", got)
 	}
 }
 
