@@ -9,7 +9,7 @@ import (
 
 // TestALostLogRunsNoCallTwice puts the bus of a parked run back to an earlier copy, while the ledger of the
 // tool host has a later call. The same call gets its result and does not run; another one does not run before
-// the model has read what was done, and then a person decides.
+// the model has read the calls that were made, and then a person decides.
 func TestALostLogRunsNoCallTwice(t *testing.T) {
 	t.Parallel()
 	const (

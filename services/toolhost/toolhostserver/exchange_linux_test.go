@@ -359,7 +359,7 @@ func (e *exchange) requestsBelow() map[string]func(ctx context.Context) proto.Me
 	return all
 }
 
-// mergeBelow merges what a sub-agent has changed in folders of the workspace.
+// mergeBelow merges the changes of a sub-agent in folders of the workspace.
 func (e *exchange) mergeBelow(ctx context.Context) proto.Message {
 	child := "c" + randomID()
 	made, err := e.MakeWorktree(ctx, e.worktreeRequest(child))

@@ -105,7 +105,7 @@ func suspend() {
 // action has room for the kernel's struct sigaction; zeros are the default action.
 type action [64]byte
 
-// exchange sets what a signal does, and returns what it did before.
+// exchange sets the action of a signal, and returns the former one.
 func exchange(s syscall.Signal, next, before *action) syscall.Errno {
 	const maskSize = 8
 	//nolint:gosec // as the call wants it
