@@ -43,7 +43,7 @@ var treeMutations = []mutation{
 		return childrenAckedFirst{log}
 	})},
 	{name: "orders-without-versions", trees: true, from: 11960, invariant: "nothing works below a run that has stopped", log: unversionedOrders()},
-	{name: "start-without-a-look", trees: true, from: 7480, invariant: "nothing works below a run that has stopped", log: withoutLook()},
+	{name: "start-without-a-look", trees: true, from: 5900, invariant: "nothing works below a run that has stopped", log: withoutLook()},
 	{name: "lease-given-twice", trees: true, from: 760, invariant: "a tree keeps its budget", log: ofRepair(func(log runlog.Log) runlog.Log {
 		return &rewritingLog{Log: log, rewrite: leaseAll}
 	})},
