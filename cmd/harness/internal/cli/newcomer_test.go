@@ -63,7 +63,7 @@ func TestMistakesOfANewcomer(t *testing.T) {
 		"a flag that is misspelt":         {p.Run("--max-turn", "3", "go"), "", `unknown flag --max-turn, did you mean "--max-turns"?`},
 		"a mode that is none":             {p.Run("--mode", "yolo", "go"), "", `--mode: unknown mode "yolo": must be one of plan, execute`},
 		"an empty goal":                   {p.Run(""), "", "GOAL is missing: write it after the flags"},
-		"an attachment that is not there": {p.Run("--attach", "none.png", "go"), "", "--attach none.png: does not exist: correct the path"},
+		"an attachment that is not there": {p.Run("--attach", "none.png", "go"), "", "--attach: none.png does not exist: correct the path, or create the file"},
 		"a folder as a catalogue":         {p.Run("--catalogue", folder, "go"), "", "--catalogue: " + folder + " is a directory: name a file"},
 		"a catalogue that is not there":   {p.Run("--catalogue", "none.yaml", "go"), "", "--catalogue: none.yaml does not exist"},
 		"a file as the parent of --data":  {[]string{"run", "--data", versioned + "/data", "--model", "script:" + p.Script, "go"}, "", versioned + " is a file: name a directory with --data"},

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/console"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 )
@@ -30,6 +31,9 @@ func (f *AttachFlags) Attachments() ([]*harnessv1.Media, error) {
 	var total uint64
 	for _, name := range f.Attach {
 		file, err := attachment(name)
+		if failed := (*os.PathError)(nil); errors.As(err, &failed) {
+			return nil, console.FileError("--attach", err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("--attach %s: %w", name, err)
 		}
@@ -51,16 +55,16 @@ func attachment(name string) (*harnessv1.Media, error) {
 		err = errors.New("not a regular file")
 	}
 	if err != nil {
-		return nil, cause(err)
+		return nil, err
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, cause(err)
+		return nil, err
 	}
 	defer func() { _ = f.Close() }()
 	data, err := io.ReadAll(io.LimitReader(f, media.MaxData+1))
 	if err != nil {
-		return nil, cause(err)
+		return nil, err
 	}
 	file, data, err := media.Check(filepath.Base(name), data)
 	if err != nil {
@@ -68,16 +72,4 @@ func attachment(name string) (*harnessv1.Media, error) {
 	}
 	file.Data = data
 	return file, nil
-}
-
-// cause removes the path from an error of the file system: the flag names it.
-func cause(err error) error {
-	var failed *os.PathError
-	if errors.Is(err, os.ErrNotExist) {
-		return errors.New("does not exist: correct the path, or create the file")
-	}
-	if errors.As(err, &failed) {
-		return failed.Err
-	}
-	return err
 }
