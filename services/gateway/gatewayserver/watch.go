@@ -110,7 +110,8 @@ func (s *Server) deliver(ctx context.Context, w *watcher) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w.resultOf = func(e runlog.Entry) *harnessv1.HarnessResult {
-		if w.until != harnessv1.WatchUntil_WATCH_UNTIL_NOW && s.inputWaits(ctx, e) {
+		// A park before the newest record costs no read: more follows.
+		if w.until != harnessv1.WatchUntil_WATCH_UNTIL_NOW && e.Sequence >= w.known && s.inputWaits(ctx, e) {
 			return nil
 		}
 		return s.resultOf(ctx, e)
