@@ -8,7 +8,7 @@ import (
 
 // BenchmarkWaiting reports the time of a turn of one run while 300 runs wait for summaries, or for
 // a judge that hangs, and the ratio to its time without them, which is measured first and last.
-// A ratio above 2 fails the benchmark. Those with a judge are part of -full.
+// A ratio above 2 fails the benchmark, unless it is short. Those with a judge are part of -full.
 func BenchmarkWaiting(b *testing.B) {
 	for _, doing := range []string{waiting, verified} {
 		if doing == verified && !*full {
@@ -39,7 +39,7 @@ func wait(b *testing.B, doing string) {
 		b.ReportMetric(1e6/among, "turn-us")
 		b.ReportMetric(1e6/least, "alone-us")
 		b.ReportMetric(least/among, "x-alone")
-		if least > among*most {
+		if least > among*most && !testing.Short() { // other work next to the short form counts too
 			b.Errorf("%.0f turns a second while %d runs wait for a %s, and %.0f without them", among, waits, doing, least)
 		}
 	}

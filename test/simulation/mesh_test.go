@@ -29,8 +29,11 @@ import (
 // tool hosts of the turn workers; nil leaves them unchanged. With summaries, it has inference workers, and runs with small windows.
 // With trees, the runs delegate to sub-agents. With judged, their work is judged.
 type mesh struct {
-	log       func(role string, p *sim.Process, log runlog.Log) runlog.Log
-	hosts     func(harnessv1.ToolHostServiceClient) harnessv1.ToolHostServiceClient
+	log   func(role string, p *sim.Process, log runlog.Log) runlog.Log
+	hosts func(harnessv1.ToolHostServiceClient) harnessv1.ToolHostServiceClient
+	// spec changes the spec of each run last; stops has clients interrupt runs time and again.
+	spec      func(spec *harnessv1.RunSpec, random *rand.Rand)
+	stops     bool
 	runs      int
 	summaries bool
 	trees     bool
@@ -113,6 +116,7 @@ func (m mesh) start(w *sim.World) {
 		})
 	}
 	clients := w.Clients("gateway-0", "gateway-1")
+	clients.Stops = m.stops
 	for i := range m.runs {
 		name := fmt.Sprintf("r%d", i)
 		random := w.Random(name + " spec")
@@ -154,6 +158,9 @@ func (m mesh) start(w *sim.World) {
 		}
 		if m.judged {
 			withQuality(spec, random)
+		}
+		if m.spec != nil {
+			m.spec(spec, random)
 		}
 		clients.Drive(name, spec)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -30,6 +31,9 @@ type mutation struct {
 	log               decorate
 	// hosts changes the tool hosts of the turn workers.
 	hosts func(harnessv1.ToolHostServiceClient) harnessv1.ToolHostServiceClient
+	// spec and stops (see mesh) have many seeds detect a fault that few would.
+	spec  func(spec *harnessv1.RunSpec, random *rand.Rand)
+	stops bool
 	// invariant is what has to detect the fault. Empty: any.
 	invariant string
 	// summaries restricts the fault to a world with summaries, trees to one with sub-agents,
@@ -89,7 +93,7 @@ func TestMutations(t *testing.T) {
 				if m.replicated && !cfg.Replicated || m.hangs && cfg.Rates != sim.Hangs() || m.summaries && !mesh.summaries || m.trees && !mesh.trees || m.judged && !mesh.judged {
 					continue
 				}
-				mesh.log, mesh.hosts = m.log, m.hosts
+				mesh.log, mesh.hosts, mesh.spec, mesh.stops = m.log, m.hosts, m.spec, m.stops
 				r := sim.Try(t, cfg, mesh.start)
 				if r.Violation != nil && m.invariant != "" && r.Violation.Invariant != m.invariant {
 					t.Logf("seed %d: %s: %s", seed, r.Violation.Invariant, r.Violation.Message)

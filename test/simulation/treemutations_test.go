@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -42,9 +43,9 @@ var treeMutations = []mutation{
 	{name: "report-acknowledged-first", from: 25, trees: true, invariant: "each report arrives", log: ofRepair(func(log runlog.Log) runlog.Log {
 		return childrenAckedFirst{log}
 	})},
-	{name: "orders-without-versions", trees: true, from: 11960, invariant: "nothing works below a run that has stopped", log: unversionedOrders()},
+	{name: "orders-without-versions", trees: true, spec: wide, stops: true, invariant: "a child does what its parent wants", log: unversionedOrders()},
 	{name: "start-without-a-look", trees: true, from: 5900, invariant: "nothing works below a run that has stopped", log: withoutLook()},
-	{name: "lease-given-twice", trees: true, from: 760, invariant: "a tree keeps its budget", log: ofRepair(func(log runlog.Log) runlog.Log {
+	{name: "lease-given-twice", trees: true, spec: smallBudget, invariant: "a tree keeps its budget", log: ofRepair(func(log runlog.Log) runlog.Log {
 		return &rewritingLog{Log: log, rewrite: leaseAll}
 	})},
 	{name: "result-before-the-end", trees: true, invariant: "a result follows the end of its child", log: changing(func(item *harnessv1.InboxItem) {
@@ -52,7 +53,7 @@ var treeMutations = []mutation{
 			r.Status, r.Accepted = harnessv1.RunStatus_RUN_STATUS_DONE, true
 		}
 	})},
-	{name: "stop-not-awaited", from: 1360, trees: true, invariant: "nothing works below a run that has stopped", log: changing(func(item *harnessv1.InboxItem) {
+	{name: "stop-not-awaited", spec: wide, stops: true, trees: true, invariant: "a child does what its parent wants", log: changing(func(item *harnessv1.InboxItem) {
 		if r := item.GetChildReport(); r != nil {
 			r.Order++
 		}
@@ -98,6 +99,22 @@ func (l childrenAckedFirst) ConsumeWakes(ctx context.Context, concurrency int, h
 		}
 		handle(ctx, d)
 	})
+}
+
+// wide has a run begin with five sub-agents that work for some turns at the same time.
+func wide(spec *harnessv1.RunSpec, _ *rand.Rand) {
+	name, _, _ := strings.Cut(content.Text(spec.Goal), " ")
+	spec.Graph = nil
+	for n := range 5 {
+		id := fmt.Sprint("t", n)
+		spec.Graph = append(spec.Graph, &harnessv1.GraphTask{Id: id, Agent: "scout", Prompt: sim.Goal(name+"."+id, 5)})
+	}
+}
+
+// smallBudget is wide, with tokens for less than half of the turns.
+func smallBudget(spec *harnessv1.RunSpec, random *rand.Rand) {
+	wide(spec, random)
+	spec.Config.Budgets = &harnessv1.Budgets{Tokens: proto.Uint64(uint64(50_000 + random.IntN(50_000)))}
 }
 
 // leaseAll gives each child all that its parent may use.

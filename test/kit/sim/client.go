@@ -23,6 +23,8 @@ type Clients struct {
 	// Trees has the clients act as those of runs that delegate do: half of the resumes give
 	// more tokens, and some runs are deleted with all that is below them.
 	Trees bool
+	// Stops has them interrupt and resume roots time and again, and not act in another way.
+	Stops bool
 
 	w        *World
 	gateways []string
@@ -95,6 +97,10 @@ func (c *Clients) Drive(name string, spec *harnessv1.RunSpec) {
 		}
 		c.w.Acknowledged(run, "")
 		c.w.watcher(name+" watcher", func(ctx context.Context) { c.watch(ctx, run, c.w.Random(name+" watch")) })
+		if c.Stops {
+			c.stops(ctx, run, random)
+			return
+		}
 		for n := range random.IntN(5) {
 			if !sleep(ctx, time.Duration(random.IntN(20_000))*time.Millisecond) || c.w.Healing() {
 				return
@@ -120,9 +126,7 @@ func (c *Clients) steer(ctx context.Context, run runlog.Run, random *rand.Rand, 
 	case 0, 1, 2, 3:
 		c.Send(ctx, run, random, id)
 	case 4, 5:
-		_, _ = ask(ctx, c, random, func(ctx context.Context, g harnessv1.GatewayServiceServer) (*harnessv1.InterruptRunResponse, error) {
-			return g.InterruptRun(ctx, &harnessv1.InterruptRunRequest{Namespace: run.Namespace, RunId: run.ID, RequestId: id, Reason: "stop"})
-		})
+		c.interrupt(ctx, run, random, id)
 		if random.IntN(3) > 0 && sleep(ctx, time.Duration(random.IntN(10_000))*time.Millisecond) {
 			c.resume(ctx, run, random, id+"-resume")
 		}
@@ -143,6 +147,24 @@ func (c *Clients) steer(ctx context.Context, run runlog.Run, random *rand.Rand, 
 			return g.CancelRun(ctx, &harnessv1.CancelRunRequest{Namespace: run.Namespace, RunId: run.ID, RequestId: id, Reason: "enough"})
 		})
 	}
+}
+
+// stops interrupts and resumes a run for as long as there are faults.
+func (c *Clients) stops(ctx context.Context, run runlog.Run, random *rand.Rand) {
+	for n := 0; sleep(ctx, time.Duration(random.IntN(5_000))*time.Millisecond) && !c.w.Healing(); n++ {
+		id := fmt.Sprintf("%s-%d", run.ID, n)
+		c.interrupt(ctx, run, random, id)
+		if !sleep(ctx, time.Duration(random.IntN(5_000))*time.Millisecond) {
+			return
+		}
+		c.resume(ctx, run, random, id+"-resume")
+	}
+}
+
+func (c *Clients) interrupt(ctx context.Context, run runlog.Run, random *rand.Rand, id string) {
+	_, _ = ask(ctx, c, random, func(ctx context.Context, g harnessv1.GatewayServiceServer) (*harnessv1.InterruptRunResponse, error) {
+		return g.InterruptRun(ctx, &harnessv1.InterruptRunRequest{Namespace: run.Namespace, RunId: run.ID, RequestId: id, Reason: "stop"})
+	})
 }
 
 // Send sends a message to a run, once.

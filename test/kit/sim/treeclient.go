@@ -24,7 +24,7 @@ func (c *Clients) follow(run runlog.Run) {
 	}
 	c.w.watcher(run.ID+" watcher", func(ctx context.Context) { c.watch(ctx, run, c.w.Random(run.ID+" watch")) })
 	random := c.w.Random(run.ID)
-	if random.IntN(3) > 0 {
+	if c.Stops || random.IntN(3) > 0 {
 		return
 	}
 	c.w.Client(run.ID+" owner", func(ctx context.Context) {
@@ -34,9 +34,7 @@ func (c *Clients) follow(run runlog.Run) {
 		id := run.ID + "-alone"
 		switch random.IntN(8) {
 		case 0, 1, 2:
-			_, _ = ask(ctx, c, random, func(ctx context.Context, g harnessv1.GatewayServiceServer) (*harnessv1.InterruptRunResponse, error) {
-				return g.InterruptRun(ctx, &harnessv1.InterruptRunRequest{Namespace: run.Namespace, RunId: run.ID, RequestId: id, Reason: "stop"})
-			})
+			c.interrupt(ctx, run, random, id)
 			if random.IntN(4) > 0 && sleep(ctx, time.Duration(random.IntN(10_000))*time.Millisecond) {
 				c.resume(ctx, run, random, id+"-resume")
 			}
