@@ -54,7 +54,7 @@ func (s *Server) checkJob(req *harnessv1.CheckCommandRequest) (*calls.Job, error
 	}
 	j.Key = ledger.CheckKey(j.Key)
 	j.Reject = func() ledger.Response { return nil }
-	j.Watch, j.CommandLine = s.watchFolders(req.GetConfinement().GetConfig()), req.GetCommand()
+	j.Watch, j.CommandLine = s.watchFolders(req.GetConfinement()), req.GetCommand()
 	j.Restore = places.Restores(req.GetConfinement().GetConfig())
 	j.Execute = func(ctx context.Context, _ *guard.Watch) calls.Effect { return s.runCheck(ctx, req, j.Run) }
 	return j, nil

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,6 +28,49 @@ func TestPlantsArePutBackWhileTheirCommandIsAlive(t *testing.T) {
 				"while grep -q evil .git/config || test -e .git/hooks/pre-push; do sleep 0.01; done; echo without"})
 			req.Confinement, req.Timeout = &harnessv1.Confinement{Level: level}, seconds(30)
 			expect(t, h.execute(req), done, false, "without", "core.fsmonitor in .git/config", "the hook .git/hooks/pre-push")
+		})
+	}
+}
+
+// TestWhatOthersChangeElsewhereStays in a repository that the workspace names and that a confined command cannot write.
+func TestWhatOthersChangeElsewhereStays(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, Config{})
+	levels := append(h.levels(), sandbox.Off)
+	if len(levels) > 1 {
+		levels = append(levels, sandbox.Auto)
+	}
+	for _, level := range levels {
+		t.Run(sandbox.Name(level), func(t *testing.T) {
+			t.Parallel()
+			other := &host{Server: h.Server, t: t, dir: t.TempDir()}
+			other.repository()
+			was := other.read(".git/config")
+			h := &host{Server: h.Server, t: t, dir: t.TempDir()}
+			h.write(".git", "gitdir: "+other.dir+"/.git\n")
+			pipe := filepath.Join(h.dir, "pipe")
+			if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			changed := make(chan error, 1)
+			go func() {
+				begun, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits for the command
+				if err != nil {
+					changed <- err
+					return
+				}
+				defer func() { _ = begun.Close() }()
+				changed <- os.WriteFile(filepath.Join(other.dir, ".git/config"), []byte(was+"[core]\n\tfsmonitor = ./own\n"), 0o600)
+			}()
+			req := h.request(tools.RunCommand, "", map[string]any{"command": "cat pipe"})
+			req.Confinement = &harnessv1.Confinement{Level: level}
+			expect(t, h.execute(req), done, false)
+			if err := <-changed; err != nil {
+				t.Fatal(err)
+			}
+			if stays := strings.Contains(other.read(".git/config"), "fsmonitor"); stays != (level != sandbox.Off) {
+				t.Errorf("the configuration is %q", other.read(".git/config"))
+			}
 		})
 	}
 }

@@ -108,7 +108,7 @@ func (s *Server) toolJob(req *harnessv1.ExecuteToolRequest) (*calls.Job, error) 
 	}
 	switch a := t.Spec.GetAnnotations(); {
 	case a.GetExecutes():
-		j.Watch, j.CommandLine = s.watchFolders(req.GetConfinement().GetConfig()), commandOf(req.GetTool(), req.GetArguments())
+		j.Watch, j.CommandLine = s.watchFolders(req.GetConfinement()), commandOf(req.GetTool(), req.GetArguments())
 		j.Restore = places.Restores(req.GetConfinement().GetConfig())
 	case a.GetWrites() && !webtool.Is(req.GetTool()):
 		j.Watch = s.guard.StartWrite
@@ -140,9 +140,11 @@ func (s *Server) nestedText(ctx context.Context, req *harnessv1.ExecuteToolReque
 	return toolhost.NestedText(s.files.Below(ctx, &s.nested, w, j.Run, j.Key, paths))
 }
 
-// watchFolders guards the workspace of a call, and the other folders in which its sandbox lets it write.
-func (s *Server) watchFolders(c *harnessv1.SandboxConfig) func(string) (*guard.Watch, error) {
-	return func(workspace string) (*guard.Watch, error) { return s.guard.Start(workspace, c.GetWrite()...) }
+// watchFolders guards the workspace of a call, and where else it can write.
+func (s *Server) watchFolders(c *harnessv1.Confinement) func(string) (*guard.Watch, error) {
+	return func(workspace string) (*guard.Watch, error) {
+		return s.guard.Start(workspace, guard.ReachOf(s.commands.Level(context.Background(), c), c.GetConfig()))
+	}
 }
 
 // serverJob makes the job of a call of a server's tool.
@@ -151,7 +153,7 @@ func (s *Server) serverJob(j *calls.Job, req *harnessv1.ExecuteToolRequest) {
 	j.Facts = toolhost.Call{Idempotent: mcp.Idempotent(c), ForeignLedger: s.isForeign(req.GetLedgerId())}
 	j.Reject = func() ledger.Response { return nil }
 	if c.GetServer().GetCommand() != "" && req.GetWorkspace() != "" {
-		j.Watch, j.Restore = s.watchFolders(c.GetSandbox()), places.Restores(c.GetSandbox())
+		j.Watch, j.Restore = s.watchFolders(&harnessv1.Confinement{Config: c.GetSandbox()}), places.Restores(c.GetSandbox())
 	}
 	j.Execute = func(ctx context.Context, _ *guard.Watch) calls.Effect {
 		resp, interrupted := s.servers.Call(ctx, mcp.Call{ExecuteToolRequest: req, Key: j.Key, Run: j.Run, Output: j.Output})

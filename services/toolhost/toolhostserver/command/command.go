@@ -145,6 +145,20 @@ type Exit struct {
 	RefusedHosts string
 }
 
+// Level returns the level at which a command with a confinement is executed; full if none is, because it cannot be confined
+// as is demanded.
+func (c *Commands) Level(ctx context.Context, conf *harnessv1.Confinement) harnessv1.SandboxLevel {
+	if conf.GetLevel() != sandbox.Auto {
+		return conf.GetLevel()
+	}
+	_, support := c.Find(ctx)
+	level, err := sandbox.Choose(support, conf.GetConfig())
+	if err != nil {
+		return sandbox.Full
+	}
+	return level
+}
+
 // Run runs a command, confined, with a mark. It sets the folder, the mark and the plan of c, and
 // what c has as environment is added to that of the run. If it cannot be confined as the request
 // demands, nothing runs and the exit is Unconfined.

@@ -172,7 +172,7 @@ func (l *lookout) compareOnce(search bool) (watch map[string]*place, sure bool) 
 	}
 	defer a.close()
 	l.leave(&found)
-	now, err := take(a, l.workspace, found, l.before, g.user)
+	now, err := take(a, l.workspace, l.reach, found, l.before, g.user)
 	if err != nil {
 		return nil, true
 	}

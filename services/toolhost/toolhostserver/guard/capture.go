@@ -33,6 +33,7 @@ const (
 type capture struct {
 	access    *access
 	workspace string
+	reach     Reach
 	before    *gitguard.Snapshot // nil for the snapshot before a call
 	user      func() user        // reads what it returns at its first call
 	left      int                // bytes of content
@@ -43,11 +44,11 @@ type capture struct {
 // take returns a snapshot of a workspace. before is the one before the call, nil for that
 // one itself: what a call has made outside of the workspace does not count. The error means
 // that not everything could be read, for want of descriptors or memory.
-func take(a *access, workspace string, f found, before *gitguard.Snapshot, find func() user) (*gitguard.Snapshot, error) {
-	c := &capture{access: a, workspace: workspace, before: before, user: sync.OnceValue(find), left: maxContent, shot: &gitguard.Snapshot{
+func take(a *access, workspace string, reach Reach, f found, before *gitguard.Snapshot, find func() user) (*gitguard.Snapshot, error) {
+	c := &capture{access: a, workspace: workspace, reach: reach, before: before, user: sync.OnceValue(find), left: maxContent, shot: &gitguard.Snapshot{
 		Workspace: workspace, Repositories: map[string]*gitguard.Repository{}, Pointers: map[string]gitguard.Pointer{},
 	}}
-	if above := repositoryAbove(workspace); above != "" {
+	if above := repositoryAbove(workspace); above != "" && c.reaches(above+"/.git") {
 		f.gits = append(f.gits, above)
 	}
 	c.included()
@@ -137,7 +138,10 @@ func (c *capture) follow(e gitguard.Entry, base, target string) gitguard.Pointer
 
 // reaches reports whether a path counts.
 func (c *capture) reaches(path string) bool {
-	return c.before == nil || sandbox.Within(path, c.workspace) || c.before.Holds(path) || c.before.Repositories[path] != nil || c.shot.Repositories[path] != nil
+	if c.before == nil {
+		return c.reach.has(c.workspace, path)
+	}
+	return sandbox.Within(path, c.workspace) || c.before.Holds(path) || c.before.Repositories[path] != nil || c.shot.Repositories[path] != nil
 }
 
 // repository adds a git folder, and queues those of its submodules and linked worktrees.

@@ -4,7 +4,8 @@
 //
 // Repositories are found in the workspace, in up to 100,000 of its folders, upper ones
 // first, with their submodules and linked worktrees, and the one above the workspace. The
-// workspace's own is always among them. Folders are read again if they have changed.
+// workspace's own is always among them. What a workspace names elsewhere is compared only where the call
+// can write: otherwise another has written it. Folders are read again if they have changed.
 //
 // While the processes of a call are alive, the places of its snapshot are watched, from 50 ms after its
 // start on. What Compare decides is put back immediately, what a repository that the call makes has, or an
@@ -34,10 +35,12 @@ import (
 	"sync"
 	"time"
 
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/gitguard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/git"
 )
 
 // Guard guards the repositories in which a tool host works. Many goroutines may use it.
@@ -95,6 +98,7 @@ type Watch struct {
 	accepted  []string // Guard.mu guards it
 	places    Places   // that the last search found
 	quick     bool
+	reach     Reach
 	// others are those of the other folders in which the call may write. first is the one of the workspace for such a
 	// one, which has not the places of the workspace.
 	others []*Watch
@@ -109,16 +113,39 @@ type Watch struct {
 	alive   *alive // nil if no process can be alive
 }
 
+// Reach is where the processes of a call can write, apart from the workspace and the git folders elsewhere that are for it.
+type Reach struct {
+	// Everywhere: nothing confines them.
+	Everywhere bool
+	// Folders are those that the sandbox lets them write.
+	Folders []string
+}
+
+// ReachOf returns the reach of processes with a level and configuration.
+func ReachOf(level harnessv1.SandboxLevel, c *harnessv1.SandboxConfig) Reach {
+	return Reach{Everywhere: level <= sandbox.Off, Folders: c.GetWrite()}
+}
+
+// has reports whether a path is in the reach of a call in a workspace.
+func (r Reach) has(workspace, path string) bool {
+	within := func(folder string) bool { return sandbox.Within(path, folder) }
+	return r.Everywhere || within(workspace) || slices.ContainsFunc(r.Folders, within)
+}
+
 // Start starts to guard a call in a workspace, and in the other folders in which it may write. The
 // snapshots are stored when it returns, so that Recover compares if the host dies.
-func (g *Guard) Start(workspace string, writable ...string) (*Watch, error) {
+func (g *Guard) Start(workspace string, reach Reach) (*Watch, error) {
 	workspace = filepath.Clean(workspace)
-	w, err := g.startAlive(&Watch{guard: g, workspace: workspace})
+	writable := reach.Folders
+	if reach.Folders = slices.Clone(writable); !reach.Everywhere {
+		reach.Folders = append(reach.Folders, git.FoldersOutside(workspace)...)
+	}
+	w, err := g.startAlive(&Watch{guard: g, workspace: workspace, reach: reach})
 	if err != nil {
 		return nil, err
 	}
 	for _, folder := range outside(workspace, writable) {
-		switch other, err := g.startAlive(&Watch{guard: g, workspace: folder, first: w}); {
+		switch other, err := g.startAlive(&Watch{guard: g, workspace: folder, reach: reach, first: w}); {
 		case errors.Is(err, ErrWorkspace): // it is gone, or no folder
 		case err != nil:
 			_ = w.End()
@@ -222,7 +249,7 @@ func (g *Guard) snapshot(w *Watch, f found, before *gitguard.Snapshot) (*gitguar
 		return nil, err
 	}
 	defer a.close()
-	return take(a, w.workspace, f, before, g.user)
+	return take(a, w.workspace, w.reach, f, before, g.user)
 }
 
 // Holds reports whether a path, absolute and without links, is compared.
@@ -324,7 +351,7 @@ func (g *Guard) putBack(w *Watch, f found) (string, error) {
 		return "", err
 	}
 	defer a.close()
-	after, err := take(a, w.workspace, f, w.before, g.user)
+	after, err := take(a, w.workspace, w.reach, f, w.before, g.user)
 	if err != nil {
 		return "", err
 	}

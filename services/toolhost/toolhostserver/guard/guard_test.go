@@ -47,7 +47,7 @@ func newGuard(t testing.TB) *Guard {
 
 func start(t testing.TB, g *Guard, dir string) *Watch {
 	t.Helper()
-	w, err := g.Start(dir)
+	w, err := g.Start(dir, Reach{Everywhere: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestInstructionsAboveAWorkspaceArePlaces(t *testing.T) {
 	g := New(Config{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
 	defer g.Close()
 	g.finder.limit = 1
-	w, err := g.Start(filepath.Join(dir, "a/b/work"), dir)
+	w, err := g.Start(filepath.Join(dir, "a/b/work"), Reach{Folders: []string{dir}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func TestKeptIsBounded(t *testing.T) {
 func TestASnapshotThatCannotBeStoredStartsNothing(t *testing.T) {
 	g := newGuard(t)
 	write(t, filepath.Dir(g.calls), map[string]string{"guard": "a file"})
-	if _, err := g.Start(t.TempDir()); err == nil {
+	if _, err := g.Start(t.TempDir(), Reach{}); err == nil {
 		t.Error("no error")
 	}
 	if len(g.open) > 0 {

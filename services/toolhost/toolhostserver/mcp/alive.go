@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 
-	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/places"
 )
@@ -38,8 +37,8 @@ type server struct {
 }
 
 // watch starts to watch the workspace of a process of a run, and the other folders in which it may write. stop stops the process.
-func (s *Servers) watch(workspace, run string, cfg *harnessv1.SandboxConfig, stop func()) (*server, error) {
-	git, err := s.config.Guard.Start(workspace, cfg.GetWrite()...)
+func (s *Servers) watch(workspace, run string, reach guard.Reach, restore bool, stop func()) (*server, error) {
+	git, err := s.config.Guard.Start(workspace, reach)
 	if errors.Is(err, guard.ErrWorkspace) {
 		return nil, nil //nolint:nilnil // it is gone: there is nothing to watch
 	}
@@ -48,7 +47,7 @@ func (s *Servers) watch(workspace, run string, cfg *harnessv1.SandboxConfig, sto
 	}
 	git.Lives(run)
 	git.StopBy(stop)
-	w := &server{run: run, git: git, changes: s.config.Places.StartLiving(git, run), restore: places.Restores(cfg)}
+	w := &server{run: run, git: git, changes: s.config.Places.StartLiving(git, run), restore: restore}
 	s.alive.mu.Lock()
 	defer s.alive.mu.Unlock()
 	if s.alive.processes == nil {

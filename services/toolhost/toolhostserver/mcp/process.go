@@ -17,6 +17,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/places"
 )
 
 // run runs the process of a server, confined as the commands of its run are.
@@ -60,7 +61,7 @@ func (s *Servers) run(ctx context.Context, p mcpclient.Process) error {
 		var stop context.CancelCauseFunc
 		ctx, stop = context.WithCancelCause(ctx)
 		defer stop(nil)
-		watched, err := s.watch(w.Dir, p.Run.Key, cfg, func() { stop(guard.ErrStopped) })
+		watched, err := s.watch(w.Dir, p.Run.Key, guard.ReachOf(level, cfg), places.Restores(cfg), func() { stop(guard.ErrStopped) })
 		if err != nil {
 			return fmt.Errorf("what git runs programs by cannot be stored: %s", disk.Reason(err))
 		}

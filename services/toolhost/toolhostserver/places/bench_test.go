@@ -42,7 +42,7 @@ func BenchmarkCallThatChangesNothing(b *testing.B) {
 	for _, both := range []bool{false, true} {
 		b.Run(fmt.Sprintf("places=%t", both), func(b *testing.B) {
 			for b.Loop() {
-				watch, err := g.Start(dir)
+				watch, err := g.Start(dir, guard.Reach{Everywhere: true})
 				if err != nil {
 					b.Fatal(err)
 				}

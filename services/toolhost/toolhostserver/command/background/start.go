@@ -131,7 +131,7 @@ func (s *Commands) execute(ctx context.Context, b *background, call Call) (comma
 		return command.Exit{Exit: process.Exit{Error: disk.Reason(err)}}, nil
 	}
 	defer w.Close()
-	watch, err := s.config.Guard.Start(call.Workspace, call.Confinement.GetConfig().GetWrite()...)
+	watch, err := s.config.Guard.Start(call.Workspace, guard.ReachOf(s.config.Commands.Level(ctx, call.Confinement), call.Confinement.GetConfig()))
 	if err != nil {
 		return command.Exit{Exit: process.Exit{Error: disk.Reason(err)}}, nil
 	}
