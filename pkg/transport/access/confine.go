@@ -92,12 +92,13 @@ func Approves(ctx context.Context) bool {
 }
 
 // MayAnswerHooks refuses a caller without the right Approve that wants to answer the hooks of a run that another token
-// has started: such an answer permits calls. startedBy is the name in the records of the run.
-func MayAnswerHooks(ctx context.Context, startedBy string) error {
+// has started: such an answer permits calls. field is the field of the request that asks for them, and startedBy the name in
+// the records of the run.
+func MayAnswerHooks(ctx context.Context, field, startedBy string) error {
 	if Approves(ctx) || Name(ctx) == startedBy {
 		return nil
 	}
-	return lacks(Approve, "attach.answers_hooks", "answers hooks of a run that the token has not started")
+	return lacks(Approve, field, "answers hooks of a run that the token has not started")
 }
 
 // Token reports whether the caller has a token of the tokens file, and whether its runs may leave

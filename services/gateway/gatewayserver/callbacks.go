@@ -2,6 +2,7 @@ package gatewayserver
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"sync"
@@ -18,12 +19,12 @@ import (
 // callbacks are the hook calls that the client of a Run stream answers. They are not
 // stored: when the stream ends, pending calls fail.
 type callbacks struct {
-	// asked carries the calls to the stream.
+	// asked carries the calls to the stream, which receives none before its first message is carried out.
 	asked chan *harnessv1.HookRequest
 
 	mu   sync.Mutex
 	open map[string]*callback // by idempotency key
-	stop func()
+	stop func()               // nil: no hooks are served
 }
 
 // callback is a call that waits for the client's answer.
@@ -34,43 +35,73 @@ type callback struct {
 }
 
 func newCallbacks() *callbacks {
-	return &callbacks{asked: make(chan *harnessv1.HookRequest), open: map[string]*callback{}, stop: func() {}}
+	return &callbacks{asked: make(chan *harnessv1.HookRequest), open: map[string]*callback{}}
 }
 
-// serveHooks makes the client of a stream answer the hooks of a run from now on.
+// end answers no more calls. Pending calls fail.
+func (c *callbacks) end() {
+	c.mu.Lock()
+	stop := c.stop
+	c.stop = nil
+	c.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+}
+
+// serveHooks registers the client of a stream for the hooks of a run.
 func (s *Server) serveHooks(run runlog.Run, c *callbacks) error {
 	stop, err := s.log.ServeHooks(run, c.call)
 	if err != nil {
 		return err
 	}
-	c.stop = sync.OnceFunc(stop)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stop = stop
 	return nil
 }
 
-// startServing is start for a client that answers hooks. The client is registered before
-// the run is stored, because the first hook may be called immediately.
+// serveNewHooks registers the client of a stream for the hooks of a run that it is about to store, because the first one
+// may be called immediately. The hooks of a run that exists stay with its clients.
+func (s *Server) serveNewHooks(ctx context.Context, run runlog.Run, c *callbacks) error {
+	_, err := s.view(ctx, run)
+	switch {
+	case errors.Is(err, runlog.ErrNotFound):
+		return s.serveHooks(run, c)
+	case err == nil || isExpired(err):
+		return nil
+	}
+	return err
+}
+
+// startServing is start for a client that answers hooks: those of the run that it starts, or of one that the same request
+// has started before, if it may.
 func (s *Server) startServing(ctx context.Context, r *harnessv1.StartRunRequest, c *callbacks) (run runlog.Run, existed bool, err error) {
 	if !slices.ContainsFunc(r.GetSpec().GetAgent().GetHooks(), (*harnessv1.Hook).GetCallback) {
-		return s.start(ctx, r)
-	}
-	if err := gateway.CheckStart(r); err != nil {
-		return run, false, err
-	}
-	if run.Namespace, err = gateway.Namespace(r.GetNamespace()); err != nil {
-		return run, false, err
+		return s.start(ctx, r, nil)
 	}
 	if r.GetRunId() == "" && r.GetRequestId() == "" {
-		r.RequestId = gateway.InputID(s.random()) // so that the run's id is known
+		r.RequestId = gateway.InputID(s.random()) // so that there is one id
 	}
-	run.ID, _ = gateway.RunID(r, s.now(), 0)
-	if err := s.serveHooks(run, c); err != nil {
-		return run, false, s.failure(ctx, "answer hooks of", run, err)
+	if run, existed, err = s.start(ctx, r, c); err != nil {
+		return run, existed, err
 	}
-	return s.start(ctx, r)
+	if existed {
+		if err := s.mayAnswerHooks(ctx, run, "start"); err != nil {
+			return run, existed, err
+		}
+	}
+	if c.stop == nil {
+		if err := s.serveHooks(run, c); err != nil {
+			return run, existed, s.failure(ctx, "answer hooks of", run, err)
+		}
+	}
+	return run, existed, nil
 }
 
 // mayAnswerHooks refuses a client that may not answer the hooks of a run. Only callers without the right to approve cost a read.
-func (s *Server) mayAnswerHooks(ctx context.Context, run runlog.Run) error {
+// field is the field of the request that asks for them.
+func (s *Server) mayAnswerHooks(ctx context.Context, run runlog.Run, field string) error {
 	if access.Approves(ctx) {
 		return nil
 	}
@@ -78,7 +109,7 @@ func (s *Server) mayAnswerHooks(ctx context.Context, run runlog.Run) error {
 	if err != nil {
 		return s.failure(ctx, "answer hooks of", run, err)
 	}
-	return access.MayAnswerHooks(ctx, v.Step.Record.GetStep().GetSnapshot().GetStartedBy())
+	return access.MayAnswerHooks(ctx, field, v.Step.Record.GetStep().GetSnapshot().GetStartedBy())
 }
 
 // call sends a call to the client. A repeated call with the same key joins the pending

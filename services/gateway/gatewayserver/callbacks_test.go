@@ -194,11 +194,80 @@ func TestHooksAreServedBeforeTheRunIsStored(t *testing.T) {
 	}
 }
 
+// TestAStartOfAnotherTokensRunGetsNoHooks: neither of a run that exists, nor of one that another token stores while the
+// start is about to. The token that has started the run answers them again with the same request.
+func TestAStartOfAnotherTokensRunGetsNoHooks(t *testing.T) {
+	log := &callLog{Log: shared, handled: make(chan struct{})}
+	b := newBed(t, func(c *gatewayserver.Config) { c.Log = log })
+	owner := metadata.AppendToOutgoingContext(b.ctx, "harness-caller", "owner", "harness-no-approvals", "true")
+	other := metadata.AppendToOutgoingContext(b.ctx, "harness-caller", "other", "harness-no-approvals", "true")
+	// begin opens a Run stream, and returns what its client receives first.
+	begin := func(ctx context.Context, first *harnessv1.RunRequest) (*harnessv1.RunResponse, error) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(ctx)
+		t.Cleanup(cancel)
+		stream, err := b.client.Run(ctx)
+		b.must(err)
+		b.must(stream.Send(first))
+		return stream.Recv()
+	}
+	changed := func(id string) *harnessv1.RunRequest {
+		r := b.startWithCallback(id)
+		r.GetStart().Spec.Agent.Instructions = "other"
+		return r
+	}
+	_, err := b.client.StartRun(owner, b.startWithCallback("r").GetStart())
+	b.must(err)
+	if _, err := begin(other, b.startWithCallback("r")); status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "start: answers hooks") {
+		t.Errorf("the same request of another token: %v", err)
+	}
+	if _, err := begin(other, changed("r")); status.Code(err) != codes.AlreadyExists {
+		t.Errorf("another request: %v", err)
+	}
+	serves := func() int {
+		log.mu.Lock()
+		defer log.mu.Unlock()
+		return len(slices.DeleteFunc(slices.Clone(log.calls), func(call string) bool { return !strings.HasPrefix(call, "serve ") }))
+	}
+	if n := serves(); n != 0 {
+		t.Errorf("another token was registered for hooks %d times", n)
+	}
+
+	for id, first := range map[string]*harnessv1.RunRequest{"same": b.startWithCallback("same"), "changed": changed("changed")} {
+		called := make(chan hookResult, 1)
+		log.mu.Lock()
+		log.before = func() { // the owner's run is stored first, and its first hook is called
+			_, err := b.client.StartRun(owner, b.startWithCallback(id).GetStart())
+			b.must(err)
+			go func() {
+				answer, err := b.log.CallHook(b.ctx, runlog.Run{Namespace: b.namespace, ID: id}, hookCall("k"))
+				called <- hookResult{answer, err}
+			}()
+			<-log.handled
+		}
+		log.mu.Unlock()
+		if got, err := begin(other, first); status.Code(err) != codes.PermissionDenied && status.Code(err) != codes.AlreadyExists {
+			t.Errorf("%s: received %v, %v", id, got, err)
+		}
+		if got := b.get(called); got.err != nil || got.answer.GetVerdict() != nil || got.answer.GetError() == "" {
+			t.Errorf("%s: the hook has the answer %v", id, got)
+		}
+	}
+	again, err := begin(owner, b.startWithCallback("r"))
+	if err != nil || again.GetUpdate().GetAttached() == nil || serves() != 3 {
+		t.Errorf("the owner's request again: %v, %v, %d", again, err, serves())
+	}
+}
+
 // callLog is a log that records the order of its calls.
 type callLog struct {
 	runlog.Log
 	mu    sync.Mutex
 	calls []string
+	// before is called once before a record is stored.
+	before func()
+	// handled receives a value for each hook that a client is called for; may be nil.
+	handled chan struct{}
 }
 
 func (n *callLog) record(what string) {
@@ -209,12 +278,24 @@ func (n *callLog) record(what string) {
 
 func (n *callLog) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
 	n.record("append " + rec.GetNamespace() + "/" + rec.GetRunId())
+	n.mu.Lock()
+	before := n.before
+	n.before = nil
+	n.mu.Unlock()
+	if before != nil {
+		before()
+	}
 	return n.Log.Append(ctx, rec)
 }
 
 func (n *callLog) ServeHooks(run runlog.Run, handle func(context.Context, *harnessv1.HookRequest) (*harnessv1.HookAnswer, error)) (func(), error) {
 	n.record("serve " + run.String())
-	return n.Log.ServeHooks(run, handle)
+	return n.Log.ServeHooks(run, func(ctx context.Context, r *harnessv1.HookRequest) (*harnessv1.HookAnswer, error) {
+		if n.handled != nil {
+			n.handled <- struct{}{}
+		}
+		return handle(ctx, r)
+	})
 }
 
 func TestAClientReceivesNoHooksUnlessItRequestsThem(t *testing.T) {

@@ -29,7 +29,7 @@ func (s *Server) Run(stream grpc.BidiStreamingServer[harnessv1.RunRequest, harne
 	receipts := make(chan *harnessv1.InputReceipt, queuedReceipts)
 	left := make(chan struct{})
 	hooks := newCallbacks()
-	defer func() { hooks.stop() }()
+	defer hooks.end()
 	w := &watcher{
 		until:    harnessv1.WatchUntil_WATCH_UNTIL_END,
 		text:     true,
@@ -52,7 +52,7 @@ func (s *Server) Run(stream grpc.BidiStreamingServer[harnessv1.RunRequest, harne
 			cancel(err)
 			return
 		}
-		hooks.stop() // a client that closed its side answers no more calls
+		hooks.end() // a client that closed its side answers no more calls
 		close(left)
 	}
 	if !s.spawn(listen) {
@@ -81,7 +81,7 @@ func (s *Server) open(ctx context.Context, request *harnessv1.RunRequest, w *wat
 			return err
 		}
 		if first.Attach.GetAnswersHooks() {
-			if err := s.mayAnswerHooks(ctx, w.run); err != nil {
+			if err := s.mayAnswerHooks(ctx, w.run, "attach.answers_hooks"); err != nil {
 				return err
 			}
 			if err := s.serveHooks(w.run, hooks); err != nil {

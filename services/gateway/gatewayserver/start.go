@@ -34,14 +34,15 @@ const lagPause = 5 * time.Millisecond
 
 // StartRun starts a run and returns once it is stored.
 func (s *Server) StartRun(ctx context.Context, r *harnessv1.StartRunRequest) (*harnessv1.StartRunResponse, error) {
-	run, existed, err := s.start(ctx, r)
+	run, existed, err := s.start(ctx, r, nil)
 	if err != nil {
 		return nil, err
 	}
 	return &harnessv1.StartRunResponse{Namespace: run.Namespace, RunId: run.ID, Existed: existed}, nil
 }
 
-func (s *Server) start(ctx context.Context, r *harnessv1.StartRunRequest) (run runlog.Run, existed bool, err error) {
+// start starts a run whose client answers hooks; nil: it answers none.
+func (s *Server) start(ctx context.Context, r *harnessv1.StartRunRequest, hooks *callbacks) (run runlog.Run, existed bool, err error) {
 	ctx, span := s.startSpan(ctx)
 	defer func() { endStart(span, run, existed, err) }()
 	if err := gateway.CheckStart(r); err != nil {
@@ -78,7 +79,7 @@ func (s *Server) start(ctx context.Context, r *harnessv1.StartRunRequest) (run r
 	for i := 1; ; i++ {
 		var generated bool
 		run.ID, generated = gateway.RunID(r, s.now(), s.random())
-		existed, err = s.create(ctx, run, r, folder)
+		existed, err = s.create(ctx, run, r, folder, hooks)
 		known := (*fault.Error)(nil)
 		taken := existed || errors.As(err, &known) && known.Code == codes.AlreadyExists
 		if !generated || !taken {
@@ -295,7 +296,7 @@ func (s *Server) checkOverhead(ctx context.Context, field string, spec *harnessv
 
 // create appends the first record of run. It compares the request with an existing first
 // record.
-func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartRunRequest, folder *harnessv1.WorkspaceFolder) (existed bool, err error) {
+func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartRunRequest, folder *harnessv1.WorkspaceFolder, hooks *callbacks) (existed bool, err error) {
 	caller := ctx
 	spec, err := s.storeMedia(ctx, run, r.GetSpec())
 	if err != nil {
@@ -330,6 +331,11 @@ func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartR
 	trigger.Entitlements, trigger.Tier = entitlements(ctx, r), access.Tier(ctx)
 	trigger.Features, trigger.FeatureConfig = gateway.Features(s.features, run)
 	rec.GetStep().GetSnapshot().Trace = runtrace.New(spans.Ref(ctx), spec.GetAgent().GetName(), rec.GetCommitTime().AsTime())
+	if hooks != nil {
+		if err := s.serveNewHooks(ctx, run, hooks); err != nil {
+			return false, s.failure(caller, "answer hooks of", run, err)
+		}
+	}
 	sequence, err := s.log.Append(ctx, rec)
 	switch {
 	case err == nil:
