@@ -38,6 +38,7 @@ var modes = map[string]mode{
 	"TestEveryRoleIsAService":             server, // harness serve itself
 	"TestSystemNoCommandUsesItsHarness":   server,
 	"TestApprovalsOverHTTP":               server,
+	"TestDoorsBetweenTenants":             server,
 	"TestServedMesh":                      server,
 	"TestSessionContinues":                server,
 	"TestSilentAgent":                     server,
