@@ -49,6 +49,10 @@ type Settings struct {
 	TokenHangs chan struct{}
 	// Scope is required of each token; empty: none is.
 	Scope string
+	// Metadata changes the metadata of the authorization server; nil: it does not.
+	Metadata func(map[string]any)
+	// Instead are handlers that replace those of paths.
+	Instead map[string]http.HandlerFunc
 }
 
 // Counts are requests that were accepted.
@@ -95,7 +99,13 @@ func New(t testing.TB, handler http.Handler) *Server {
 	mux.HandleFunc("/token", s.token)
 	mux.HandleFunc("/revoke", s.revoke)
 	mux.HandleFunc("/elsewhere", func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s followed a redirect", r.Method) })
-	s.Server = httptest.NewServer(mux)
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if instead := s.set().Instead[r.URL.Path]; instead != nil {
+			instead(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
 	t.Cleanup(func() {
 		s.CloseClientConnections()
 		s.Close()
@@ -208,6 +218,9 @@ func (s *Server) metadata(w http.ResponseWriter, _ *http.Request) {
 	}
 	if !set.NoRegistration {
 		m["registration_endpoint"] = s.URL + "/register"
+	}
+	if set.Metadata != nil {
+		set.Metadata(m)
 	}
 	write(w, http.StatusOK, m)
 }
@@ -330,6 +343,13 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 		response["refresh_token"] = refresh
 	}
 	write(w, http.StatusOK, response)
+}
+
+// Secret makes a secret of a response that a test writes, which no message may have.
+func (s *Server) Secret(kind string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.secret(kind)
 }
 
 // client returns the client of a request, and whether it has proven that it is it.

@@ -238,6 +238,9 @@ func (l *browserLogin) at(ctx context.Context, host *harnessv1.SignInHost) (*har
 		return nil, err
 	}
 	start := started.GetStart()
+	if text := otherHost(l.subject.GetServer(), start.GetAuthorizationUrl()); text != "" {
+		fmt.Fprintln(l.app.Err, text)
+	}
 	fmt.Fprintf(l.app.Err, "open this address in a browser, and agree:\n\n%s\n\nIf the browser cannot return here, paste the address of its last page, or the code that it shows.\n", render.Clean(start.GetAuthorizationUrl()))
 	if !l.NoBrowser && l.app.Interactive() {
 		openBrowser(l.app, start.GetAuthorizationUrl())
@@ -255,6 +258,21 @@ func (l *browserLogin) at(ctx context.Context, host *harnessv1.SignInHost) (*har
 	returned.LedgerId = start.GetLedgerId()
 	finished, err := l.client.FinishSignIn(context.WithoutCancel(ctx), &harnessv1.FinishSignInRequest{Namespace: l.Namespace, Returned: returned})
 	return finished.GetState(), err
+}
+
+// otherHost returns what a person checks before they agree at a host that is not the server's; empty if it is. The
+// server chooses where people sign in for it.
+func otherHost(server *harnessv1.McpServer, address string) string {
+	page, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	at, err := url.Parse(server.GetUrl())
+	if err != nil || strings.EqualFold(at.Hostname(), page.Hostname()) {
+		return ""
+	}
+	return fmt.Sprintf("the token of this sign-in at %s is sent to the server %s at %s: agree only if that server may use your account there",
+		console.OneLine(page.Hostname()), console.OneLine(server.GetName()), console.OneLine(at.Host))
 }
 
 // inputLines returns the lines of an input. Reading ends with the process.

@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,8 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/oauthex"
-
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 )
 
@@ -24,6 +23,9 @@ const (
 	authPost  = "client_secret_post"
 	authBasic = "client_secret_basic"
 )
+
+// maxToken bounds a token, in bytes.
+const maxToken = 32 << 10
 
 // client is one that is registered at an authorization server.
 type client struct {
@@ -58,25 +60,53 @@ func (s *SignIns) register(ctx context.Context, a Account, d *discovery, redirec
 			method = authPost
 		}
 	}
-	registered, err := oauthex.RegisterClient(ctx, d.server.RegistrationEndpoint, &oauthex.ClientRegistrationMetadata{
-		RedirectURIs: []string{redirect}, TokenEndpointAuthMethod: method, ClientName: "harnessmesh", ApplicationType: "native",
-		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"}, Scope: strings.Join(d.scopes, " "),
-	}, s.sender(a))
+	registered, err := s.registered(ctx, a, d.server.RegistrationEndpoint, map[string]any{
+		"redirect_uris": []string{redirect}, "token_endpoint_auth_method": method, "client_name": "harnessmesh", "application_type": "native",
+		"grant_types": []string{"authorization_code", "refresh_token"}, "response_types": []string{"code"}, "scope": strings.Join(d.scopes, " "),
+	})
 	if err != nil {
-		var refused *oauthex.ClientRegistrationError
-		if errors.As(err, &refused) {
-			return client{}, fmt.Errorf("its authorization server %s does not register a client: %s", hostOf(d.server.Issuer), said(refused.ErrorCode, refused.ErrorDescription))
+		return client{}, fmt.Errorf("its authorization server %s does not register a client: %w", hostOf(d.server.Issuer), err)
+	}
+	if registered.Auth == "" {
+		registered.Auth = method
+	}
+	if registered.Secret == "" {
+		registered.Auth = authNone
+	}
+	return registered, nil
+}
+
+// registered registers a client with metadata (RFC 7591). No error has the response, which may have a secret.
+func (s *SignIns) registered(ctx context.Context, a Account, endpoint string, metadata map[string]any) (client, error) {
+	body, err := json.Marshal(metadata)
+	if err != nil {
+		return client{}, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, bytes.NewReader(body))
+	if err != nil {
+		return client{}, errors.New("the address of an endpoint cannot be parsed")
+	}
+	request.Header.Set("Content-Type", "application/json")
+	status, data, err := s.send(a, request)
+	switch {
+	case err != nil:
+		return client{}, plain(err)
+	case status == http.StatusBadRequest:
+		var refused struct {
+			Code        string `json:"error"`
+			Description string `json:"error_description"`
 		}
-		return client{}, fmt.Errorf("its authorization server %s does not register a client: %s", hostOf(d.server.Issuer), content.Line(content.Clean(plain(err).Error()), 200))
+		if json.Unmarshal(data, &refused) == nil && refused.Code != "" {
+			return client{}, errors.New(said(refused.Code, refused.Description))
+		}
+	case status == http.StatusCreated || status == http.StatusOK:
+		var c client
+		if json.Unmarshal(data, &c) != nil || c.ID == "" {
+			return client{}, errors.New("its response is not in the form of RFC 7591")
+		}
+		return c, nil
 	}
-	c := client{ID: registered.ClientID, Secret: registered.ClientSecret, Auth: registered.TokenEndpointAuthMethod}
-	if c.Auth == "" {
-		c.Auth = method
-	}
-	if c.Secret == "" {
-		c.Auth = authNone
-	}
-	return c, nil
+	return client{}, fmt.Errorf("status %d", status)
 }
 
 // tokens is a response of a token endpoint.
@@ -103,12 +133,7 @@ type refusal struct {
 func (r *refusal) Error() string {
 	text := fmt.Sprintf("status %d", r.status)
 	if r.Code != "" {
-		text = said(r.Code, r.Description)
-	}
-	for _, secret := range r.secrets {
-		if secret != "" {
-			text = strings.ReplaceAll(text, secret, "[secret]")
-		}
+		text = said(without(r.Code, r.secrets), without(r.Description, r.secrets))
 	}
 	return fmt.Sprintf("its authorization server %s refuses the request: %s", hostOf(r.issuer), text)
 }
@@ -137,26 +162,32 @@ func (s *SignIns) refresh(ctx context.Context, a Account, g *grant) (*tokens, er
 
 // request sends a request to the token endpoint.
 func (s *SignIns) request(ctx context.Context, a Account, g *grant, form url.Values) (*tokens, error) {
+	secrets := []string{form.Get("code"), form.Get("refresh_token"), form.Get("code_verifier"), g.Secret}
 	status, data, err := s.post(ctx, a, g, g.TokenEndpoint, form)
 	if err != nil {
-		return nil, fmt.Errorf("its authorization server %s cannot be used: %w", hostOf(g.Issuer), err)
+		return nil, fmt.Errorf("its authorization server %s cannot be used: %w", hostOf(g.Issuer), plain(err, secrets...))
 	}
 	if status != http.StatusOK {
-		r := &refusal{issuer: g.Issuer, status: status, secrets: []string{form.Get("code"), form.Get("refresh_token"), form.Get("code_verifier"), g.Secret}}
+		r := &refusal{issuer: g.Issuer, status: status, secrets: secrets}
 		_ = json.Unmarshal(data, r) // without a reason the status remains
 		return nil, r
 	}
 	t := &tokens{}
-	if json.Unmarshal(data, t) != nil || t.AccessToken == "" || t.TokenType != "" && !strings.EqualFold(t.TokenType, "bearer") {
+	if json.Unmarshal(data, t) != nil || t.AccessToken == "" || !sendable(t.AccessToken) || !sendable(t.RefreshToken) || t.TokenType != "" && !strings.EqualFold(t.TokenType, "bearer") {
 		return nil, fmt.Errorf("its authorization server %s does not return a bearer token", hostOf(g.Issuer))
 	}
 	if seconds, err := strconv.ParseFloat(strings.Trim(string(t.ExpiresIn), `"`), 64); err == nil && seconds > 0 {
 		t.life = time.Duration(min(seconds, 10*365*24*3600) * float64(time.Second))
 	}
 	if t.Scope != nil {
-		t.scopes = strings.Fields(*t.Scope)
+		t.scopes = bounded(strings.Fields(*t.Scope))
 	}
 	return t, nil
+}
+
+// sendable reports whether a token can be the value of a header.
+func sendable(token string) bool {
+	return len(token) <= maxToken && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // revoke has the authorization server forget the tokens (RFC 7009).
@@ -168,6 +199,9 @@ func (s *SignIns) revoke(ctx context.Context, a Account, g *grant) error {
 	status, _, err := s.post(ctx, a, g, g.RevocationEndpoint, form)
 	if err == nil && status != http.StatusOK {
 		err = fmt.Errorf("status %d", status)
+	}
+	if err != nil {
+		err = plain(err, g.AccessToken, g.RefreshToken, g.Secret)
 	}
 	return err
 }
@@ -188,13 +222,18 @@ func (s *SignIns) post(ctx context.Context, a Account, g *grant, endpoint string
 		return 0, nil, errors.New("the address of an endpoint cannot be parsed")
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	request.Header.Set("Accept", "application/json")
 	if g.Auth == authBasic {
 		request.SetBasicAuth(url.QueryEscape(g.ID), url.QueryEscape(g.Secret))
 	}
+	return s.send(a, request)
+}
+
+// send sends a request with credentials, and returns the beginning of its response.
+func (s *SignIns) send(a Account, request *http.Request) (status int, data []byte, err error) {
+	request.Header.Set("Accept", "application/json")
 	response, err := s.sender(a).Do(request)
 	if err != nil {
-		return 0, nil, plain(err)
+		return 0, nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	data, err = io.ReadAll(io.LimitReader(response.Body, maxBody))

@@ -3,13 +3,11 @@ package signin
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"path"
 	"slices"
@@ -42,13 +40,16 @@ func (s *SignIns) client(a Account) *http.Client {
 }
 
 // reader returns the client for metadata. It follows redirects, with the rules of the dialer for
-// each, and none from https to http.
+// each, and none from https to http or to an address that is not secure.
 func (s *SignIns) reader(a Account) *http.Client {
 	c := s.client(a)
 	follow := c.CheckRedirect
 	c.CheckRedirect = func(next *http.Request, via []*http.Request) error {
 		if via[len(via)-1].URL.Scheme == "https" && next.URL.Scheme != "https" {
 			return errors.New("a redirect from https to http")
+		}
+		if err := secure(next.URL.String()); err != nil {
+			return err
 		}
 		return follow(next, via)
 	}
@@ -226,74 +227,4 @@ func (s *SignIns) metadata(ctx context.Context, a Account, place string) (*oauth
 		return nil, errors.New("it is not in the form of RFC 9728")
 	}
 	return found, nil
-}
-
-// covers reports whether a resource is a server or a part of its host that has the server. Many
-// servers publish their host, or write a slash at the end or leave it out.
-func covers(resource, address string) bool {
-	r, err := url.Parse(resource)
-	if err != nil {
-		return false
-	}
-	a, err := url.Parse(address)
-	if err != nil {
-		return false
-	}
-	if !strings.EqualFold(r.Scheme, a.Scheme) || origin(r) != origin(a) || r.User != nil || r.Fragment != "" || r.RawQuery != "" && r.RawQuery != a.RawQuery {
-		return false
-	}
-	above := strings.TrimSuffix(r.Path, "/") + "/"
-	return strings.HasPrefix(strings.TrimSuffix(a.Path, "/")+"/", above)
-}
-
-// origin returns host and port.
-func origin(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)]
-	}
-	return strings.ToLower(u.Hostname()) + ":" + port
-}
-
-// secure returns an error for an address to which no credential is sent: one without TLS, unless it
-// is on this machine.
-func secure(address string) error {
-	u, err := url.Parse(address)
-	switch {
-	case err != nil || u.Host == "" || u.User != nil:
-		return errors.New("an address of the sign-in cannot be used")
-	case u.Scheme == "https", u.Scheme == "http" && loopback(u.Hostname()):
-		return nil
-	}
-	return fmt.Errorf("a sign-in at %s needs https", hostOf(address))
-}
-
-func loopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	a, err := netip.ParseAddr(host)
-	return err == nil && a.IsLoopback()
-}
-
-// hostOf returns the host of an address, for messages: the rest may have a secret.
-func hostOf(address string) string {
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" {
-		return "(no host)"
-	}
-	return content.Clip(u.Host, 200)
-}
-
-// plain returns the cause of a failed request in few words, without its address.
-func plain(err error) error {
-	var certificate *tls.CertificateVerificationError
-	if errors.As(err, &certificate) {
-		return fmt.Errorf("its certificate cannot be verified: %w", certificate.Err)
-	}
-	var request *url.Error
-	if errors.As(err, &request) {
-		return request.Err
-	}
-	return err
 }

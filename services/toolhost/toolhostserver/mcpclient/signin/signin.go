@@ -4,7 +4,7 @@
 // A sign-in has two halves. Start discovers the authorization server of a server, registers a
 // client there and returns the address that a person opens. Finish exchanges the code that the
 // browser was given for tokens and stores them. Both halves are of the same process, within ten
-// minutes. Discovery and registration are those of the SDK; PKCE, resource (RFC 8707), state and
+// minutes. Discovery is that of the SDK; PKCE, resource (RFC 8707), state and
 // issuer (RFC 9207) are always sent or checked.
 //
 // The tokens of a namespace and server are a file that its user alone can read. Processes may

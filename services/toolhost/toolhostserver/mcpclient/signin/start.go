@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -63,6 +64,10 @@ func (s *SignIns) Start(ctx context.Context, a Account, redirect string) (*Start
 	if before != nil && len(before.Wanted) > 0 {
 		d.scopes = union(d.scopes, append(slices.Clone(before.Scopes), before.Wanted...))
 	}
+	if before != nil && a.ClientID != "" && !sameIssuer(before.Issuer, d.server.Issuer) { // its secret is for the former one
+		return nil, fmt.Errorf("the client of its settings is registered at %s, and its authorization server is %s: if that is right, sign out first",
+			hostOf(before.Issuer), hostOf(d.server.Issuer))
+	}
 	c, err := s.register(ctx, a, d, redirect)
 	if err != nil {
 		return nil, err
@@ -74,12 +79,16 @@ func (s *SignIns) Start(ctx context.Context, a Account, redirect string) (*Start
 			RevocationEndpoint: d.server.RevocationEndpoint, Scopes: d.scopes,
 		},
 	}
-	request := oauth2.Config{
-		ClientID: c.ID, RedirectURL: redirect, Scopes: d.scopes, Endpoint: oauth2.Endpoint{AuthURL: d.server.AuthorizationEndpoint},
-	}
 	state := rand.Text()
-	address := request.AuthCodeURL(state, oauth2.S256ChallengeOption(p.verifier), oauth2.SetAuthURLParam("resource", d.resource))
-	if err := secure(address); err != nil {
+	request := url.Values{
+		"response_type": {"code"}, "client_id": {c.ID}, "redirect_uri": {redirect}, "state": {state}, "resource": {d.resource},
+		"code_challenge": {oauth2.S256ChallengeFromVerifier(p.verifier)}, "code_challenge_method": {"S256"},
+	}
+	if len(d.scopes) > 0 {
+		request.Set("scope", strings.Join(d.scopes, " "))
+	}
+	address, err := s.page(ctx, a, d, request)
+	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()

@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// maxScopes bounds the scopes that are stored of a response, in bytes.
+const maxScopes = 8 << 10
+
 // flight is a refresh in progress that all calls of this process wait for.
 type flight struct {
 	done  chan struct{}
@@ -118,6 +121,9 @@ func (s *SignIns) refreshLocked(ctx context.Context, a Account, stale string) (s
 	if err := s.store.write(key, g); err != nil {
 		return "", err
 	}
+	if g.AccessToken == stale { // another refresh would return it again
+		return "", ErrNeeded
+	}
 	return g.AccessToken, nil
 }
 
@@ -158,7 +164,7 @@ func (s *SignIns) Want(ctx context.Context, a Account, scopes []string) error {
 		if err != nil || g == nil {
 			return err
 		}
-		wanted := union(g.Wanted, scopes)
+		wanted := bounded(union(g.Wanted, scopes))
 		if slices.Equal(wanted, g.Wanted) {
 			return nil
 		}
@@ -176,4 +182,15 @@ func union(a, b []string) []string {
 		}
 	}
 	return all
+}
+
+// bounded returns the first of the scopes that a server names, which are stored.
+func bounded(scopes []string) []string {
+	size := 0
+	for i, scope := range scopes {
+		if size += len(scope) + 1; size > maxScopes {
+			return scopes[:i]
+		}
+	}
+	return scopes
 }
