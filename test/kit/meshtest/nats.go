@@ -3,6 +3,7 @@ package meshtest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -139,6 +141,22 @@ func (n *NATS) Restart(i int) {
 	n.tb.Helper()
 	s := n.servers[i]
 	s.process = run(n.tb, s.name, environment(), n.bin, "-c", s.config)
+}
+
+// SetClock sets how far the clock of a server is ahead, in whole seconds. The server is that of program.ShiftedNATS.
+func (n *NATS) SetClock(i int, ahead time.Duration) {
+	n.tb.Helper()
+	s := n.servers[i]
+	file := filepath.Join(filepath.Dir(s.config), "clock")
+	if err := errors.Join(os.WriteFile(file+".new", fmt.Append(nil, int(ahead.Seconds())), 0o600), os.Rename(file+".new", file)); err != nil {
+		n.tb.Fatal(err)
+	}
+	waittest.Eventually(n.tb, "the clock of "+s.name+" is set", func() bool {
+		var v struct {
+			Now time.Time `json:"now"`
+		}
+		return n.ask(i, "/varz", &v) == nil && (time.Until(v.Now)-ahead).Abs() < time.Minute
+	})
 }
 
 // AwaitReady waits until a server reports that JetStream works.

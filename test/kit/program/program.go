@@ -49,7 +49,9 @@ func Harness(tags ...string) (string, error) {
 }
 
 // NATS builds the server of the version that the module requires, for a TestMain.
-func NATS() (string, error) { return Build("nats-server", "github.com/nats-io/nats-server/v2") }
+func NATS() (string, error) { return Build("nats-server", natsPackage) }
+
+const natsPackage = "github.com/nats-io/nats-server/v2"
 
 // Build builds a main package of this module or of one that it requires, under a name that is unique for
 // the package and the arguments of go build.
