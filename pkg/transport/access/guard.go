@@ -99,7 +99,9 @@ func (g *Guard) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServe
 		return err
 	}
 	defer release()
-	err = next(srv, &guardedStream{ServerStream: stream, ctx: confined(ctx, admitted.caller), messages: g.messages(admitted.caller, info.FullMethod)})
+	err = next(srv, &guardedStream{
+		ServerStream: stream, ctx: confined(ctx, admitted.caller), messages: g.messages(admitted.caller, info.FullMethod), admitted: admitted,
+	})
 	if end := endOf(ctx); end != nil {
 		return end
 	}
@@ -107,11 +109,12 @@ func (g *Guard) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServe
 }
 
 // guardedStream checks the messages that a stream receives, and passes none once its context
-// has ended.
+// has ended. A message is refused as soon as the line of the token is removed or changed, like a call.
 type guardedStream struct {
 	grpc.ServerStream
 	ctx      context.Context //nolint:containedctx // a stream has a context
 	messages *messages
+	admitted entry
 }
 
 func (s *guardedStream) Context() context.Context { return s.ctx }
@@ -122,6 +125,9 @@ func (s *guardedStream) RecvMsg(m any) error {
 	}
 	if end := endOf(s.ctx); end != nil {
 		return end
+	}
+	if err := s.messages.guard.confirm(s.admitted); err != nil {
+		return err
 	}
 	return s.messages.check(m)
 }

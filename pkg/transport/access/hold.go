@@ -64,6 +64,14 @@ func (g *Guard) hold(ctx context.Context, admitted entry, ends bool) (held conte
 	}, nil
 }
 
+// confirm returns an error unless the token of a caller is still valid and has the same line.
+func (g *Guard) confirm(admitted entry) error {
+	if g.tokens == nil || g.tokens.file == nil {
+		return nil
+	}
+	return g.tokens.confirm(admitted)
+}
+
 // confirm returns an error unless the file has the line of a token unchanged.
 func (t *Tokens) confirm(admitted entry) error {
 	for _, e := range t.entries() {
