@@ -173,7 +173,7 @@ func TestHostileServersBeginNoSignIn(t *testing.T) {
 		"registration never ends":                  {instead("/register", endless), "RFC 7591"},
 		"registration is a page":                   {instead("/register", responds(201, "text/html", "<html>")), "RFC 7591"},
 		"registration is a list":                   {instead("/register", responds(201, "application/json", "[]")), "RFC 7591"},
-		"registration returns nobody":              {instead("/register", responds(200, "application/json", "{}")), "RFC 7591"},
+		"registration without an id":               {instead("/register", responds(200, "application/json", "{}")), "RFC 7591"},
 		"registration breaks after its secret":     {instead("/register", responds(200, "application/json", `{"client_secret": "`+site.Secret("registered-")+`", "client_id": 5}`)), "RFC 7591"},
 		"registration fails with its secret":       {instead("/register", responds(403, "application/json", `{"client_secret": "`+site.Secret("registered-")+`"}`)), "status 403"},
 		"registration returns a long client":       {instead("/register", responds(200, "application/json", `{"client_id": "`+strings.Repeat("c", 900_000)+`"}`)), "expected at most 16384"},

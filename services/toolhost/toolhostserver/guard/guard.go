@@ -137,8 +137,8 @@ func (r Reach) has(workspace, path string) bool {
 func (g *Guard) Start(workspace string, reach Reach) (*Watch, error) {
 	workspace = filepath.Clean(workspace)
 	writable := reach.Folders
-	if reach.Folders = slices.Clone(writable); !reach.Everywhere {
-		reach.Folders = append(reach.Folders, git.FoldersOutside(workspace)...)
+	if !reach.Everywhere {
+		reach.Folders = slices.Concat(writable, git.FoldersOutside(workspace))
 	}
 	w, err := g.startAlive(&Watch{guard: g, workspace: workspace, reach: reach})
 	if err != nil {
