@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
@@ -276,6 +278,10 @@ func TestTheNextHostComparesAfterAKilledOne(t *testing.T) {
 			}
 			host, _ := hostDuringCall(t, ledger, workspace, "echo > gate; cat go; git config core.fsmonitor ./evil; cp /bin/true .git/hooks/pre-commit; echo line >> out; echo > done; sleep "+sleep)
 			if err := host.process.Process.Signal(syscall.SIGSTOP); err != nil { // so that it does not put back while it lives
+				t.Fatal(err)
+			}
+			// Its other threads run on until one has taken the signal.
+			if err := unix.Waitid(unix.P_PID, host.process.Process.Pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil); err != nil {
 				t.Fatal(err)
 			}
 			if err := os.WriteFile(filepath.Join(workspace, "go"), nil, 0o600); err != nil {
